@@ -1,0 +1,58 @@
+"""Pinhole intrinsics and how they follow the image.
+
+Pixel centres lie at integer coordinates: x, y = 0 … W−1, H−1, with no half-pixel shift.
+Every function takes and returns [..., 3, 3] matrices and leaves its input untouched.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+DEFAULT_FIELD_OF_VIEW = math.radians(60.0)
+"""Horizontal field of view assumed when nothing is known of the camera."""
+
+
+def default_intrinsics(height: int, width: int, field_of_view: float = DEFAULT_FIELD_OF_VIEW) -> Tensor:
+    """Square pixels, centred principal point, `field_of_view` (radians) across the longer side."""
+    focal = max(height, width) / (2 * math.tan(field_of_view / 2))
+    return torch.tensor([[focal, 0.0, (width - 1) / 2], [0.0, focal, (height - 1) / 2], [0.0, 0.0, 1.0]])
+
+
+def scaled(intrinsics: Tensor, scale_x: float, scale_y: float) -> Tensor:
+    """After a resize by (scale_x, scale_y): the first two rows are multiplied."""
+    factors = intrinsics.new_tensor([[scale_x], [scale_y], [1.0]])
+    return intrinsics * factors
+
+
+def shifted(intrinsics: Tensor, dx: float, dy: float) -> Tensor:
+    """After the image content moved by (dx, dy) pixels: padding is positive, cropping negative."""
+    out = intrinsics.clone()
+    out[..., 0, 2] += dx
+    out[..., 1, 2] += dy
+    return out
+
+
+def flipped(intrinsics: Tensor, width: int) -> Tensor:
+    """After a left-right flip of an image `width` pixels wide."""
+    out = intrinsics.clone()
+    out[..., 0, 2] = width - 1 - out[..., 0, 2]
+    return out
+
+
+def rays(intrinsics: Tensor, height: int, width: int) -> Tensor:
+    """[B, 3, H, W]: ((x − cx)/fx, (y − cy)/fy, 1), the camera ray of unit depth through each pixel."""
+    x = torch.arange(width, dtype=intrinsics.dtype, device=intrinsics.device)
+    y = torch.arange(height, dtype=intrinsics.dtype, device=intrinsics.device)
+    fx, fy = intrinsics[:, 0, 0, None, None], intrinsics[:, 1, 1, None, None]
+    cx, cy = intrinsics[:, 0, 2, None, None], intrinsics[:, 1, 2, None, None]
+    ray_x = ((x - cx) / fx).expand(-1, height, -1)  # [B, H, W]
+    ray_y = ((y[:, None] - cy) / fy).expand(-1, -1, width)
+    return torch.stack([ray_x, ray_y, torch.ones_like(ray_x)], dim=1)
+
+
+def points(depth: Tensor, intrinsics: Tensor) -> Tensor:
+    """[B, 3, H, W] camera coordinates of a depth map [B, 1, H, W]."""
+    return depth * rays(intrinsics, depth.shape[-2], depth.shape[-1])

@@ -1,0 +1,6 @@
+"""Gaussian belief propagation on image-grid Markov random fields: a stand-alone differentiable solver."""
+
+from gbpn.gbp.inference import infer
+from gbpn.gbp.state import Inference, Messages, Snapshot, Status
+
+__all__ = ["Inference", "Messages", "Snapshot", "Status", "infer"]

@@ -1,0 +1,98 @@
+"""What inference carries: messages between iterations, and the answer with its status."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+import torch
+
+from gbpn.errors import InputError, require_finite, require_shape
+from gbpn.gaussian import Gaussian
+from gbpn.mrf import MRF
+
+
+@dataclass(frozen=True)
+class Messages:
+    """All messages of a field; hand them back to `infer` to continue from where it stopped."""
+
+    local: Gaussian
+    """[B, 8, H, W] by `gbpn.mrf.RING` slot, stored at the receiver."""
+    nonlocal_: Gaussian
+    """[B, 1, H, W] damped sum over the learned edges."""
+
+    @classmethod
+    def empty(cls, mrf: MRF) -> Messages:
+        like = mrf.weight.detach()
+        return cls(Gaussian.identity_like(like.expand(-1, 8, -1, -1)), Gaussian.identity_like(like))
+
+    def belief(self, unary: Gaussian, reweighting: float = 1.0) -> Gaussian:
+        """unary × all messages, [B, 1, H, W]."""
+
+        def total(unary_term: torch.Tensor, local: torch.Tensor, far: torch.Tensor) -> torch.Tensor:
+            return unary_term + reweighting * (local.sum(1, keepdim=True) + far)
+
+        return Gaussian(
+            total(unary.information, self.local.information, self.nonlocal_.information),
+            total(unary.precision, self.local.precision, self.nonlocal_.precision),
+        )
+
+    def check(self, mrf: MRF) -> None:
+        """Raise unless these messages fit the field."""
+        batch, height, width = mrf.shape
+        for name, message, slots in (("local", self.local, 8), ("nonlocal_", self.nonlocal_, 1)):
+            for part in ("information", "precision"):
+                tensor = getattr(message, part)
+                label = f"messages.{name}.{part}"
+                require_shape(label, tensor, (batch, slots, height, width), "start anew with messages=None")
+                if tensor.dtype != mrf.weight.dtype or tensor.device != mrf.weight.device:
+                    raise InputError(
+                        f"{label} must be {mrf.weight.dtype} on {mrf.weight.device} like the field; "
+                        f"got {tensor.dtype} on {tensor.device}"
+                    )
+                require_finite(**{label: tensor})
+
+
+class Status(Enum):
+    """How an inference ended, in words."""
+
+    INFORMED = "every pixel was reached by a measurement"
+    PARTIAL = "some pixels were reached by no measurement: they are marked as not observed"
+    EMPTY = "there was no measurement: nothing is known at any pixel"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+@dataclass(frozen=True, kw_only=True)
+class Snapshot:
+    """The belief after one part of one iteration, for pictures."""
+
+    iteration: int
+    part: str
+    """A sweep direction or 'nonlocal'."""
+    belief: Gaussian
+
+
+@dataclass(frozen=True, kw_only=True)
+class Inference:
+    """The answer of `infer`."""
+
+    belief: Gaussian
+    """[B, 1, H, W]."""
+    messages: Messages
+    iterations: int
+    backend: str
+    snapshots: list[Snapshot] = field(default_factory=list)
+
+    @property
+    def observed_fraction(self) -> float:
+        return float(self.belief.informed.double().mean())
+
+    @property
+    def status(self) -> Status:
+        """Worst over the batch."""
+        informed = self.belief.informed.flatten(1)
+        if bool(informed.all()):
+            return Status.INFORMED
+        return Status.EMPTY if not bool(informed.any(1).all()) else Status.PARTIAL
