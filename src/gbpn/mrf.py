@@ -19,7 +19,7 @@ from gbpn.errors import InputError, require_finite, require_shape
 from gbpn.gaussian import Gaussian
 
 RING = ((-1, -1), (-1, 0), (-1, 1), (0, -1), (0, 1), (1, -1), (1, 0), (1, 1))
-"""Message slots of a pixel: (row, column) of the sender seen from the receiver. Slot 7 − m is opposite to m."""
+"""Message slots of a pixel: (row, column) of the sender seen from the receiver; 7 − m is opposite to m."""
 
 DIRECTIONS = ("left_right", "top_bottom", "right_left", "bottom_top")
 """The four sweeps, in the order in which an iteration runs them."""
@@ -64,7 +64,7 @@ class SymmetricEdges:
     """[B, T, H, W] share of the old message kept, in [0, 1]."""
 
     def directed(self) -> LocalEdges:
-        """The same field with both directions of every edge written out; edges leaving the image get weight 0."""
+        """Both directions of every edge written out; edges that leave the image get weight 0."""
         edges = 3 if self.weight.shape[2] == 4 else 1
         weights, differences = [], []
         for direction in range(4):

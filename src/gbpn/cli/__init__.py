@@ -1,0 +1,29 @@
+"""The `gbpn` command: one module per verb, each importing what is heavy only when it runs."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+from rich.console import Console
+
+from gbpn.cli import bench
+from gbpn.errors import GbpnError
+
+app = typer.Typer(
+    name="gbpn",
+    help="Depth completion with uncertainty: an image and a few depth measurements in, metres and sigmas out.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+app.add_typer(bench.app, name="bench")
+
+
+def main() -> None:
+    """Run the command line; an expected error becomes one message and exit code 2."""
+    try:
+        app()
+    except GbpnError as error:
+        Console(stderr=True, highlight=False, soft_wrap=True).print(f"[bold red]error:[/] {error}")
+        sys.exit(2)
