@@ -12,7 +12,7 @@ from gbpn.errors import GbpnError
 
 app = typer.Typer(
     name="gbpn",
-    help="Depth completion with uncertainty: an image and a few depth measurements in, metres and sigmas out.",
+    help="Depth completion with uncertainty: an image and a few measurements in, metres and sigmas out.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
