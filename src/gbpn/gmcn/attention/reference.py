@@ -1,0 +1,37 @@
+"""Neighbourhood attention in plain torch: every key and value gathered, the definition of the fast twins."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from gbpn.gmcn.attention.window import kernel_of, neighbours
+
+
+def neighbourhood_attention(
+    query: Tensor, key: Tensor, value: Tensor, bias: Tensor, *, dilation: int, scale: float = 1.0
+) -> Tensor:
+    """[B, heads · size, H, W] like `query`; see `gbpn.gmcn.attention.neighbourhood_attention`."""
+    weight = scores(query, key, bias, dilation=dilation, scale=scale).softmax(-1)  # [B, heads, H, W, keys]
+    values = _gathered(value, bias, dilation)
+    return torch.einsum("bhyxn,bhdyxn->bhdyx", weight, values).flatten(1, 2)
+
+
+def scores(query: Tensor, key: Tensor, bias: Tensor, *, dilation: int, scale: float = 1.0) -> Tensor:
+    """[B, heads, H, W, keys]: scale · q·k + bias before the softmax, keys in raster order of the window."""
+    kernel, (height, width) = kernel_of(bias), query.shape[-2:]
+    _, down = neighbours(height, kernel, dilation, bias.device)
+    _, right = neighbours(width, kernel, dilation, bias.device)
+    relative = bias[:, down[:, None, :, None], right[None, :, None, :]].flatten(-2)  # [heads, H, W, keys]
+    queries = query.unflatten(1, (bias.shape[0], -1))
+    products = torch.einsum("bhdyx,bhdyxn->bhyxn", queries, _gathered(key, bias, dilation))
+    return scale * products + relative
+
+
+def _gathered(source: Tensor, bias: Tensor, dilation: int) -> Tensor:
+    """[B, heads · size, H, W] → [B, heads, size, H, W, keys]."""
+    kernel, (height, width) = kernel_of(bias), source.shape[-2:]
+    rows, _ = neighbours(height, kernel, dilation, source.device)
+    columns, _ = neighbours(width, kernel, dilation, source.device)
+    windows = source.unflatten(1, (bias.shape[0], -1))[..., rows[:, None, :, None], columns[None, :, None, :]]
+    return windows.flatten(-2)
