@@ -1,0 +1,2 @@
+namespace gbpn::GBPN_LEVEL {
+}
