@@ -4,6 +4,7 @@
     ├── InputError (ValueError)       what the caller passed: shape, dtype, device, range
     │   └── NonFiniteError            NaN or infinity in a named tensor
     ├── BackendError (RuntimeError)   a named backend or optional package is missing
+    ├── ConvergenceError              a linear solver did not reach the asked accuracy
     ├── CheckpointError               a weight file is missing, truncated or of another layout
     ├── DatasetError                  a data tree or one of its files is not as expected
     └── TrainingError                 a run cannot go on
@@ -31,6 +32,10 @@ class NonFiniteError(InputError):
 
 class BackendError(GbpnError, RuntimeError):
     """A backend or an optional package that was asked for is not there."""
+
+
+class ConvergenceError(GbpnError, ArithmeticError):
+    """A linear solver did not reach the accuracy that was asked of it."""
 
 
 class CheckpointError(GbpnError):
