@@ -1,0 +1,115 @@
+"""Interpolation that looks at the measurements alone."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import ndimage
+from scipy.interpolate import LinearNDInterpolator, RBFInterpolator
+from scipy.spatial import QhullError
+from torch import Tensor
+
+from gbpn.baselines.completion import Array, Completion, Measurements, as_map, nothing
+from gbpn.sample import Sample
+
+THIN_PLATE_GLOBAL = 1500
+"""Up to this many measurements one spline covers the image; beyond, each pixel has one of its neighbours."""
+
+THIN_PLATE_NEIGHBOURS = 24
+
+
+def nearest(sample: Sample) -> Completion:
+    """Depth of the nearest measured pixel; the nearer, the more confident."""
+    points = Measurements.of(sample)
+    if not len(points):
+        return nothing(sample)
+    depth, distance = nearest_depth(points)
+    return Completion(mean=as_map(depth), confidence=closeness(distance))
+
+
+def linear(sample: Sample) -> Completion:
+    """Linear on the Delaunay triangles of the measurements, nearest outside their hull."""
+    points = Measurements.of(sample)
+    if not len(points):
+        return nothing(sample)
+    depth, distance = linear_depth(points)
+    return Completion(mean=as_map(depth), confidence=closeness(distance))
+
+
+def natural_neighbour(sample: Sample) -> Completion:
+    """Sibson's natural neighbours, counted in pixels.
+
+    Every pixel p, with its nearest measurement at distance r, would be taken over by a new point anywhere
+    nearer than r: p hands its nearest depth to all pixels of that disc, and a pixel averages what it got.
+    """
+    points = Measurements.of(sample)
+    if not len(points):
+        return nothing(sample)
+    depth, distance = nearest_depth(points)
+    mean = _spread(depth, distance) / _spread(np.ones_like(depth), distance)
+    return Completion(mean=as_map(mean), confidence=closeness(distance))
+
+
+def thin_plate(sample: Sample) -> Completion:
+    """The thin-plate spline through the measurements, kept within the measured range."""
+    points = Measurements.of(sample)
+    if not len(points):
+        return nothing(sample)
+    depth, distance = nearest_depth(points)
+    neighbours = None if len(points) <= THIN_PLATE_GLOBAL else THIN_PLATE_NEIGHBOURS
+    try:
+        spline = RBFInterpolator(
+            points.places, points.depth, neighbors=neighbours, kernel="thin_plate_spline"
+        )
+        depth = spline(points.grid).reshape(points.shape)
+    except (ValueError, np.linalg.LinAlgError):
+        pass  # fewer than three measurements, or all on a line: no plate is fixed by them, nearest stays
+    depth = depth.clip(points.depth.min(), points.depth.max())
+    return Completion(mean=as_map(depth), confidence=closeness(distance))
+
+
+def nearest_depth(points: Measurements) -> tuple[Array, Array]:
+    """Depth of the nearest measurement and its distance in pixels, [H, W] each."""
+    empty = np.ones(points.shape, dtype=bool)
+    empty[points.rows, points.columns] = False
+    depth = np.zeros(points.shape)
+    depth[points.rows, points.columns] = points.depth
+    distance, (row, column) = ndimage.distance_transform_edt(empty, return_indices=True)
+    return depth[row, column], distance
+
+
+def linear_depth(points: Measurements) -> tuple[Array, Array]:
+    """Delaunay interpolation, nearest outside the hull, and the distance to the nearest measurement."""
+    depth, distance = nearest_depth(points)
+    try:
+        inside = LinearNDInterpolator(points.places, points.depth)(points.grid).reshape(points.shape)
+    except (QhullError, ValueError):
+        return depth, distance  # fewer than three measurements, or all on a line: there is no triangle
+    return np.where(np.isnan(inside), depth, inside), distance
+
+
+def closeness(distance: Array) -> Tensor:
+    """Confidence that falls with the distance to the nearest measurement: 1 there, towards 0 far away."""
+    return as_map(1 / (1 + distance))
+
+
+def _spread(values: Array, radius: Array) -> Array:
+    """[H, W]: at each pixel the sum of `values` of all pixels that are nearer to it than their `radius`.
+
+    A pixel always counts for itself. Row by row of the discs: a run of equal additions is two entries of a
+    difference array.
+    """
+    height, width = values.shape
+    steps = np.zeros((height, width + 1))
+    row, column = np.indices(values.shape)
+    # Squared distances between pixels are whole numbers, so "nearer than r" is "at most r² − 1".
+    reach = np.maximum(np.rint(radius**2).astype(np.int64) - 1, 0)
+    furthest = int(np.sqrt(reach.max()))
+    for dy in range(-furthest, furthest + 1):
+        reached = (reach >= dy * dy) & (row + dy >= 0) & (row + dy < height)
+        half = np.sqrt(reach[reached] - dy * dy).astype(np.int64)
+        left = np.maximum(column[reached] - half, 0)
+        right = np.minimum(column[reached] + half + 1, width)
+        line = (row[reached] + dy) * (width + 1)
+        steps += np.bincount(line + left, values[reached], steps.size).reshape(steps.shape)
+        steps -= np.bincount(line + right, values[reached], steps.size).reshape(steps.shape)
+    return steps[:, :-1].cumsum(1)
