@@ -1,0 +1,46 @@
+"""Any depth source in: datasets, sensors, sparsity patterns, training recipes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from gbpn.data.augment import RECIPES, KittiRecipe, NyuRecipe, VariedRecipe
+from gbpn.data.depth_files import DepthRangeWarning, read_depth, write_depth
+from gbpn.data.images import read_image, write_image
+from gbpn.data.pool import PoolDataset
+from gbpn.data.sampling import CORRUPTIONS, PATTERNS, mixture, sparsify
+from gbpn.data.view import Batch, Dataset, TrainingView, collate
+from gbpn.errors import InputError
+
+DATASETS = {"pool": PoolDataset}
+
+__all__ = [
+    "CORRUPTIONS",
+    "DATASETS",
+    "PATTERNS",
+    "RECIPES",
+    "Batch",
+    "Dataset",
+    "DepthRangeWarning",
+    "KittiRecipe",
+    "NyuRecipe",
+    "PoolDataset",
+    "TrainingView",
+    "VariedRecipe",
+    "collate",
+    "mixture",
+    "open_dataset",
+    "read_depth",
+    "read_image",
+    "sparsify",
+    "write_depth",
+    "write_image",
+]
+
+
+def open_dataset(kind: str, root: str | Path, split: str = "evaluation", **options: Any) -> Dataset:
+    """A dataset by kind; `options` go to its class, see `DATASETS`."""
+    if kind not in DATASETS:
+        raise InputError(f"unknown dataset kind {kind!r}: choose from {', '.join(DATASETS)}")
+    return DATASETS[kind](root, split, **options)
