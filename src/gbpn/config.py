@@ -1,0 +1,258 @@
+"""Every size and choice of a model, and the named configurations.
+
+A configuration is plain data: it travels inside the weight file as JSON, and any field can be overridden.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import Any
+
+from gbpn.errors import InputError
+
+IMAGENET_MEAN, IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+KITTI_MEAN = (90.9950 / 255, 96.2278 / 255, 94.3213 / 255)
+KITTI_STD = (79.2382 / 255, 80.5267 / 255, 82.1483 / 255)
+
+CHOICES: dict[str, tuple[Any, ...]] = {
+    "solver": ("gbp", "affine"),
+    "encoder": ("global-local", "efficientnet-lite0"),
+    "block": ("global-local", "convolution", "attention"),
+    "heads": ("released", "light", "trunk"),
+    "second_stage": ("fusion", "refine"),
+    "edges": ("directed", "symmetric"),
+    "neighbours": (4, 8),
+    "depth_scale": ("metric", "median", "log"),
+    "confidence": ("sum", "log"),
+    "loss": ("probability", "l2"),
+}
+"""Allowed values of the fields that name one of several parts."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Start:
+    """What the heads say before any training, everywhere in the image. The defaults are the released start."""
+
+    weight: float = 0.6931472
+    """Precision of edges to the four axial neighbours (softplus of 0)."""
+    diagonal: float = 0.6931472
+    """Precision of edges to the diagonal neighbours."""
+    nonlocal_: float = 0.6931472
+    """Precision of the learned edges."""
+    unary: float = 0.6931472
+    """Precision of a measurement."""
+    damping: float = 0.5
+    """Share of the old message that is kept."""
+    residual: float = 0.0
+    """Added to the confidence logit."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelConfig:
+    """One model. The defaults are GBPN-2 as its authors released it, with NYUv2's normalisation."""
+
+    name: str = "gbpn-2"
+    """What reports call it."""
+
+    image_mean: tuple[float, float, float] = IMAGENET_MEAN
+    """Subtracted from RGB in [0, 1]."""
+    image_std: tuple[float, float, float] = IMAGENET_STD
+    """Divides the result."""
+    depth_scale: str = "metric"
+    """The field's unit: "metric" metres; "median" the frame's median measurement; "log" the log of that ratio."""
+
+    solver: str = "gbp"
+    """"gbp", or "affine": a predicted depth fitted to the measurements by weighted least squares (V1, V2)."""
+    iterations: tuple[int, ...] = (5, 8)
+    """Belief propagation iterations of each stage; its length is the number of stages, 1 or 2."""
+    nonlocal_steps: int = 4
+    """Parallel steps along the learned edges in each iteration."""
+    nonlocal_edges: int = 3
+    """Learned edges per pixel; 0 leaves them out."""
+    neighbours: int = 8
+    """Local edges per pixel: 8 or 4."""
+    edges: str = "directed"
+    """"directed" gives both ends of an edge their own parameters; "symmetric" is a true Markov random field."""
+    dynamic: bool = True
+    """Whether every iteration has parameters of its own."""
+    reweighting: float = 1.0
+    """ρ of reweighted belief propagation; 1 is the paper."""
+    confidence: str = "sum"
+    """Confidence logit: belief precision ("sum") or its logarithm ("log"), plus the learned residual."""
+
+    encoder: str = "global-local"
+    """"global-local" (the paper's) or "efficientnet-lite0"."""
+    block: str = "global-local"
+    """What a unit holds: attention and residual block, or only one of them ("convolution", "attention")."""
+    widths: tuple[int, ...] = (32, 64, 128, 256, 256, 256)
+    """Channels of the encoder at full resolution and at 1/2, 1/4, … ; not used by efficientnet-lite0."""
+    dilations: tuple[tuple[int, ...], ...] = ((1, 16), (1, 8), (1, 4), (1, 2), (1, 1))
+    """Per level, the attention dilation of each unit: this also says how many units there are."""
+    window: int = 7
+    """Side of the attention window; odd."""
+    head_channels: int = 32
+    """Channels of one attention head."""
+    drop_path: float = 0.1
+    """Drop-path rate of the last unit; the rates rise linearly from 0."""
+    decoder_widths: tuple[int, ...] = (64, 128, 256, 256)
+    """Channels of the decoder at 1/2, 1/4, 1/8 and 1/16."""
+    decoder_activation: bool = False
+    """Whether decoder levels end in a GELU; the released ones are linear."""
+    heads: str = "released"
+    """"released" (two residual blocks each), "light" (two convolutions each), "trunk" (one trunk for all)."""
+    head_width: int = 64
+    """Channels inside the heads."""
+    second_stage: str = "fusion"
+    """"fusion": the paper's second U-Net; "refine": a narrow network that corrects the first stage's heads."""
+    refine_widths: tuple[int, ...] = (32, 48, 64)
+    """Channels of the "refine" second stage at 1/2, 1/4 and 1/8."""
+
+    start: Start = field(default_factory=Start)
+    """What the heads say before training."""
+    loss: str = "probability"
+    """What it is meant to be trained with: "probability", or "l2" (V1)."""
+
+    def __post_init__(self) -> None:
+        for name, allowed in CHOICES.items():
+            if getattr(self, name) not in allowed:
+                wanted = ", ".join(repr(value) for value in allowed)
+                raise InputError(f"config {name} must be one of {wanted}; got {getattr(self, name)!r}")
+        if not 1 <= len(self.iterations) <= 2 or min(self.iterations) < 1:
+            raise InputError(f"config iterations must be one or two counts above 0; got {self.iterations}")
+        if self.window % 2 == 0 or self.window < 1:
+            raise InputError(f"config window must be odd; got {self.window}")
+        if len(self.decoder_widths) != 4:
+            raise InputError(f"config decoder_widths must have four entries; got {self.decoder_widths}")
+        if self.encoder == "global-local":
+            self._check_levels()
+
+    def _check_levels(self) -> None:
+        if len(self.widths) != 6 or len(self.dilations) != 5:
+            raise InputError(
+                "config widths must have six entries (1/1 … 1/32) and dilations five (1/2 … 1/32); "
+                f"got {self.widths} and {self.dilations}"
+            )
+        for width in self.widths[1:]:
+            if self.block != "convolution" and width % self.head_channels:
+                raise InputError(
+                    f"config widths from 1/2 down must be multiples of head_channels = {self.head_channels}; "
+                    f"got {self.widths}"
+                )
+
+    @property
+    def stages(self) -> int:
+        return len(self.iterations)
+
+    def scaled(self, width: float) -> ModelConfig:
+        """The one dial: every width times `width`; attention heads narrow when the network gets thin."""
+        head = self.head_channels
+        while head > 4 and self.widths[1] * width < 2 * head:
+            head //= 2
+
+        def times(value: int, multiple: int) -> int:
+            return max(multiple, round(value * width / multiple) * multiple)
+
+        return replace(
+            self,
+            head_channels=head,
+            widths=(times(self.widths[0], 4), *(times(w, head) for w in self.widths[1:])),
+            decoder_widths=tuple(times(w, 4) for w in self.decoder_widths),
+            head_width=times(self.head_width, 4),
+            refine_widths=tuple(times(w, 4) for w in self.refine_widths),
+        )
+
+    def overridden(self, overrides: Mapping[str, Any]) -> ModelConfig:
+        """A copy with other values; `width` scales, a mapping for `start` changes only what it names."""
+        known = {f.name for f in fields(self)}
+        unknown = sorted(set(overrides) - known - {"width"})
+        if unknown:
+            raise InputError(f"unknown config field {unknown[0]!r}; known: width, {', '.join(sorted(known))}")
+        config = self.scaled(overrides["width"]) if "width" in overrides else self
+        changed = {k: _tupled(v) for k, v in overrides.items() if k != "width"}
+        if isinstance(start := changed.get("start"), Mapping):
+            changed["start"] = _replaced_start(config.start, start)
+        return replace(config, **changed)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> ModelConfig:
+        """Inverse of `as_dict`; fields that are not named keep their default."""
+        return cls().overridden(data)
+
+
+def _replaced_start(start: Start, changes: Mapping[str, Any]) -> Start:
+    unknown = sorted(set(changes) - {f.name for f in fields(Start)})
+    if unknown:
+        raise InputError(f"unknown start field {unknown[0]!r}")
+    return replace(start, **changes)
+
+
+def _tupled(value: Any) -> Any:
+    """JSON's lists back to tuples."""
+    return tuple(_tupled(v) for v in value) if isinstance(value, list | tuple) else value
+
+
+_SMALL_START = Start(weight=8.0, diagonal=1.5, nonlocal_=1.5, unary=8.0, damping=0.6, residual=-3.5)
+
+_SMALL = ModelConfig(
+    name="small",
+    encoder="efficientnet-lite0",
+    iterations=(5,),
+    nonlocal_edges=0,
+    edges="symmetric",
+    dynamic=False,
+    confidence="log",
+    decoder_widths=(32, 48, 64, 96),
+    decoder_activation=True,
+    heads="trunk",
+    head_width=32,
+    start=_SMALL_START,
+)
+
+_GBPN_2 = ModelConfig()
+_GBPN_1 = replace(_GBPN_2, name="gbpn-1", iterations=(5,))
+_V3 = replace(
+    _GBPN_1, name="v3", block="convolution", neighbours=4, dynamic=False, nonlocal_edges=0, iterations=(3,)
+)
+_V5 = replace(_V3, name="v5", block="global-local")
+_V6 = replace(_V5, name="v6", dynamic=True)
+_V7 = replace(_V6, name="v7", nonlocal_edges=3)
+_V8 = replace(_V7, name="v8", neighbours=8)
+
+CONFIGS: dict[str, ModelConfig] = {
+    config.name: config
+    for config in (
+        _GBPN_1,
+        _GBPN_2,
+        replace(_GBPN_2, name="gbpn-2-kitti", image_mean=KITTI_MEAN, image_std=KITTI_STD),
+        replace(_GBPN_2, name="gbpn-2-light", heads="light", head_width=40),
+        _SMALL,
+        replace(_SMALL, name="small-2", iterations=(3, 5), second_stage="refine"),
+        replace(_SMALL, name="small-directed", edges="directed"),
+        replace(
+            _GBPN_1.scaled(0.25), name="narrow", edges="symmetric", heads="trunk", head_width=32, confidence="log",
+            start=_SMALL_START,
+        ),
+        replace(_V3, name="v1", solver="affine", loss="l2"),
+        replace(_V3, name="v2", solver="affine"),
+        _V3,
+        replace(_V3, name="v4", block="attention"),
+        _V5,
+        _V6,
+        _V7,
+        _V8,
+        replace(_V8, name="v9", iterations=(5,)),
+    )
+}
+"""All named configurations."""
+
+
+def named(name: str) -> ModelConfig:
+    """The configuration called `name`."""
+    if name not in CONFIGS:
+        raise InputError(f"no configuration {name!r}; there are {', '.join(CONFIGS)}")
+    return CONFIGS[name]

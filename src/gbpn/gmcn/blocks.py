@@ -1,0 +1,111 @@
+"""The bricks: a convolution with its batch norm, the residual block, and drop path."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+from torch.nn.utils.fusion import fuse_conv_bn_weights
+
+
+class ConvNorm(nn.Module):
+    """Convolution, batch norm, and perhaps an activation. `fold` merges the norm into the convolution."""
+
+    def __init__(
+        self,
+        channels: int,
+        out: int,
+        kernel: int = 3,
+        *,
+        stride: int = 1,
+        groups: int = 1,
+        padding: str = "zeros",
+        activation: Callable[[Tensor], Tensor] | None = None,
+        transposed: bool = False,
+        epsilon: float = 1e-5,
+    ) -> None:
+        """`padding`: "zeros" or "replicate", (kernel − 1)/2 on each side; "same", as TensorFlow: a stride of 2 on
+        an even size pads one pixel less in front than behind. `transposed`: kernel = stride, no padding."""
+        super().__init__()
+        self.activation = activation
+        self.margins: tuple[int, int, int, int] | None = None
+        if transposed:
+            self.conv: nn.Conv2d | nn.ConvTranspose2d = nn.ConvTranspose2d(
+                channels, out, kernel, stride=kernel, bias=False
+            )
+        else:
+            around = kernel // 2
+            if padding == "same" and stride == 2:
+                self.margins, around = (around - 1, around, around - 1, around), 0
+            mode = "replicate" if padding == "replicate" else "zeros"
+            self.conv = nn.Conv2d(
+                channels, out, kernel, stride, around, groups=groups, bias=False, padding_mode=mode
+            )
+        self.norm: nn.Module = nn.BatchNorm2d(out, eps=epsilon)
+
+    def forward(self, x: Tensor) -> Tensor:
+        if self.margins is not None:
+            x = functional.pad(x, self.margins)
+        x = self.norm(self.conv(x))
+        return x if self.activation is None else self.activation(x)
+
+    @torch.no_grad()
+    def fold(self) -> None:
+        """Merge the norm's running statistics into the convolution: the same numbers in evaluation, one pass."""
+        norm = self.norm
+        if not isinstance(norm, nn.BatchNorm2d):
+            return
+        assert norm.running_mean is not None and norm.running_var is not None
+        weight, bias = fuse_conv_bn_weights(
+            self.conv.weight,
+            None,
+            norm.running_mean,
+            norm.running_var,
+            norm.eps,
+            norm.weight,
+            norm.bias,
+            transpose=isinstance(self.conv, nn.ConvTranspose2d),
+        )
+        self.conv.weight, self.conv.bias = weight, bias
+        self.norm = nn.Identity()
+
+
+class DropPath(nn.Module):
+    """In training, leave a branch out for a random part of the batch and scale up the rest."""
+
+    def __init__(self, rate: float) -> None:
+        super().__init__()
+        self.rate = rate
+
+    def forward(self, branch: Tensor) -> Tensor:
+        if not self.training or self.rate == 0:
+            return branch
+        keep = 1 - self.rate
+        kept = branch.new_empty(branch.shape[0], 1, 1, 1).bernoulli_(keep)
+        return branch * (kept / keep)
+
+
+class ResidualBlock(nn.Module):
+    """x + norm(conv(gelu(norm(conv(x))))); the branch starts at zero."""
+
+    def __init__(self, channels: int, drop_path: float = 0.0) -> None:
+        super().__init__()
+        self.first = ConvNorm(channels, channels, activation=functional.gelu)
+        self.second = ConvNorm(channels, channels)
+        self.drop_path = DropPath(drop_path)
+        assert isinstance(self.second.norm, nn.BatchNorm2d)
+        nn.init.zeros_(self.second.norm.weight)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x + self.drop_path(self.second(self.first(x)))
+
+
+def initialise(module: nn.Module) -> None:
+    """The released start of plain convolutions: normal with σ 0.02; transposed ones keep torch's default."""
+    for part in module.modules():
+        if isinstance(part, nn.Conv2d):
+            nn.init.trunc_normal_(part.weight, std=0.02, a=-2.0, b=2.0)
+            if part.bias is not None:
+                nn.init.zeros_(part.bias)
