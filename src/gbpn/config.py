@@ -32,7 +32,7 @@ CHOICES: dict[str, tuple[Any, ...]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Start:
-    """What the heads say before any training, everywhere in the image. The defaults are the released start."""
+    """What the heads say before any training, everywhere in the image; by default as released."""
 
     weight: float = 0.6931472
     """Precision of edges to the four axial neighbours (softplus of 0)."""
@@ -60,7 +60,7 @@ class ModelConfig:
     image_std: tuple[float, float, float] = IMAGENET_STD
     """Divides the result."""
     depth_scale: str = "metric"
-    """The field's unit: "metric" metres; "median" the frame's median measurement; "log" the log of that ratio."""
+    """The field's unit: metres ("metric"), multiples of the median measurement ("median"), or their log."""
 
     solver: str = "gbp"
     """"gbp", or "affine": a predicted depth fitted to the measurements by weighted least squares (V1, V2)."""
@@ -73,7 +73,7 @@ class ModelConfig:
     neighbours: int = 8
     """Local edges per pixel: 8 or 4."""
     edges: str = "directed"
-    """"directed" gives both ends of an edge their own parameters; "symmetric" is a true Markov random field."""
+    """"directed": both ends of an edge have parameters of their own; "symmetric": a true Markov field."""
     dynamic: bool = True
     """Whether every iteration has parameters of its own."""
     reweighting: float = 1.0
@@ -104,7 +104,7 @@ class ModelConfig:
     head_width: int = 64
     """Channels inside the heads."""
     second_stage: str = "fusion"
-    """"fusion": the paper's second U-Net; "refine": a narrow network that corrects the first stage's heads."""
+    """"fusion": the paper's second U-Net; "refine": a narrow network that corrects the first drawing."""
     refine_widths: tuple[int, ...] = (32, 48, 64)
     """Channels of the "refine" second stage at 1/2, 1/4 and 1/8."""
 
@@ -234,7 +234,12 @@ CONFIGS: dict[str, ModelConfig] = {
         replace(_SMALL, name="small-2", iterations=(3, 5), second_stage="refine"),
         replace(_SMALL, name="small-directed", edges="directed"),
         replace(
-            _GBPN_1.scaled(0.25), name="narrow", edges="symmetric", heads="trunk", head_width=32, confidence="log",
+            _GBPN_1.scaled(0.25),
+            name="narrow",
+            edges="symmetric",
+            heads="trunk",
+            head_width=32,
+            confidence="log",
             start=_SMALL_START,
         ),
         replace(_V3, name="v1", solver="affine", loss="l2"),

@@ -1,1 +1,7 @@
-"""The graphical model construction network: from an image to the Markov random field behind its depth."""
+"""The graphical model construction network: draws the Markov random field that inference reads."""
+
+from gbpn.gmcn.drawing import ChannelLayout, Drawing, HeadMaps
+from gbpn.gmcn.network import GMCN, MULTIPLE
+from gbpn.gmcn.refine import Refiner
+
+__all__ = ["GMCN", "MULTIPLE", "ChannelLayout", "Drawing", "HeadMaps", "Refiner"]

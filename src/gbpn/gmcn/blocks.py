@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -26,8 +27,11 @@ class ConvNorm(nn.Module):
         transposed: bool = False,
         epsilon: float = 1e-5,
     ) -> None:
-        """`padding`: "zeros" or "replicate", (kernel − 1)/2 on each side; "same", as TensorFlow: a stride of 2 on
-        an even size pads one pixel less in front than behind. `transposed`: kernel = stride, no padding."""
+        """`transposed`: stride = kernel, no padding.
+
+        `padding`: "zeros" or "replicate", (kernel − 1)/2 pixels on each side; "same", as in TensorFlow: with
+        stride 2 and an even size, one pixel less in front than behind.
+        """
         super().__init__()
         self.activation = activation
         self.margins: tuple[int, int, int, int] | None = None
@@ -39,7 +43,7 @@ class ConvNorm(nn.Module):
             around = kernel // 2
             if padding == "same" and stride == 2:
                 self.margins, around = (around - 1, around, around - 1, around), 0
-            mode = "replicate" if padding == "replicate" else "zeros"
+            mode: Literal["replicate", "zeros"] = "replicate" if padding == "replicate" else "zeros"
             self.conv = nn.Conv2d(
                 channels, out, kernel, stride, around, groups=groups, bias=False, padding_mode=mode
             )
@@ -53,11 +57,12 @@ class ConvNorm(nn.Module):
 
     @torch.no_grad()
     def fold(self) -> None:
-        """Merge the norm's running statistics into the convolution: the same numbers in evaluation, one pass."""
+        """Merge the norm's running statistics into the convolution: the same function in evaluation."""
         norm = self.norm
         if not isinstance(norm, nn.BatchNorm2d):
             return
-        assert norm.running_mean is not None and norm.running_var is not None
+        assert norm.running_mean is not None
+        assert norm.running_var is not None
         weight, bias = fuse_conv_bn_weights(
             self.conv.weight,
             None,

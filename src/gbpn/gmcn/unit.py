@@ -45,7 +45,8 @@ class GatedAttention(nn.Module):
         attended = neighbourhood_attention(
             query, key, value, self.bias, dilation=self.dilation, scale=self.scale, backend=self.backend
         )
-        gated = attended.unflatten(1, (self.heads, -1)) * gate.sigmoid().unsqueeze(2)  # [B, heads, size, H, W]
+        by_head = attended.unflatten(1, (self.heads, -1))  # [B, heads, size, H, W]
+        gated = by_head * gate.sigmoid().unsqueeze(2)
         return x + self.drop_path(self.project(gated.flatten(1, 2)))
 
 

@@ -1,0 +1,149 @@
+"""What a stage of the network has drawn: a field that waits for measurements."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from gbpn.config import ModelConfig, Start
+from gbpn.mrf import MRF, LocalEdges, NonLocalEdges, SymmetricEdges
+
+SMALLEST_WEIGHT = 1e-10
+"""Added to every precision after the softplus, as released: no edge is ever quite cut."""
+
+
+class HeadMaps(NamedTuple):
+    """Raw outputs of the heads, [B, channels, H, W] each, in the order of `ChannelLayout`."""
+
+    weight: Tensor
+    difference: Tensor
+    damping: Tensor
+    offset: Tensor | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Drawing:
+    """Edges of the field, how far a measurement is trusted, and what the second stage attends to."""
+
+    unary: Tensor
+    """[B, 1, H, W] precision that a measurement would have."""
+    residual: Tensor
+    """[B, 1, H, W] correction of the confidence logit."""
+    local: LocalEdges | SymmetricEdges
+    nonlocal_: NonLocalEdges | None
+    features: tuple[Tensor, ...] = ()
+    """Decoder features D1 … D5."""
+    maps: HeadMaps | None = None
+    """Raw head outputs."""
+
+    def field(self, depth: Tensor, measured: Tensor) -> MRF:
+        """The field with measurements [B, 1, H, W], which count where `measured` holds."""
+        nothing = torch.zeros_like(self.unary)
+        return MRF(
+            depth=depth,
+            weight=torch.where(measured, self.unary, nothing),
+            local=self.local,
+            nonlocal_=self.nonlocal_,
+        )
+
+    def with_features(self, features: tuple[Tensor, ...]) -> Drawing:
+        return replace(self, features=features)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChannelLayout:
+    """Which channel of which head means what. For directed 8-neighbour fields this is the released order."""
+
+    sets: int
+    """Sets of parameters: one per iteration if dynamic, else one for all."""
+    edges: str
+    neighbours: int
+    nonlocal_edges: int
+
+    @classmethod
+    def of(cls, config: ModelConfig, stage: int) -> ChannelLayout:
+        return cls(
+            sets=config.iterations[stage] if config.dynamic else 1,
+            edges=config.edges,
+            neighbours=config.neighbours,
+            nonlocal_edges=config.nonlocal_edges,
+        )
+
+    @property
+    def senders(self) -> int:
+        """Senders per sweep of a directed field."""
+        return 3 if self.neighbours == 8 else 1
+
+    @property
+    def local_edges(self) -> int:
+        """Local channels of one set."""
+        return 4 * self.senders if self.edges == "directed" else self.neighbours // 2
+
+    @property
+    def channels(self) -> dict[str, int]:
+        """Channels of each head; heads without channels are left out."""
+        pairwise = self.sets * (self.local_edges + self.nonlocal_edges)
+        channels = {
+            "weight": 2 + pairwise,
+            "difference": pairwise,
+            "damping": self.sets * (2 if self.nonlocal_edges else 1),
+        }
+        if self.nonlocal_edges:
+            channels["offset"] = self.sets * self.nonlocal_edges * 2
+        return channels
+
+    def read(self, maps: HeadMaps) -> Drawing:
+        """Raw maps as a field: softplus for precisions, sigmoid for damping."""
+        precision = functional.softplus(maps.weight) + SMALLEST_WEIGHT
+        weight = precision[:, 2:].unflatten(1, (self.sets, -1))  # [B, T, local + nonlocal, H, W]
+        difference = maps.difference.unflatten(1, (self.sets, -1))
+        damping = maps.damping.sigmoid().unflatten(1, (self.sets, -1))
+        far = None
+        if maps.offset is not None:
+            far = NonLocalEdges(
+                weight=weight[:, :, self.local_edges :],
+                difference=difference[:, :, self.local_edges :],
+                offset=maps.offset.unflatten(1, (self.sets, self.nonlocal_edges, 2)),
+                damping=damping[:, :, 1],
+            )
+        near = weight[:, :, : self.local_edges], difference[:, :, : self.local_edges]
+        local: LocalEdges | SymmetricEdges
+        if self.edges == "directed":
+            by_sweep = [maps_.unflatten(2, (4, self.senders)) for maps_ in near]
+            local = LocalEdges(weight=by_sweep[0], difference=by_sweep[1], damping=damping[:, :, 0])
+        else:
+            local = SymmetricEdges(weight=near[0], difference=near[1], damping=damping[:, :, 0])
+        return Drawing(
+            unary=precision[:, :1], residual=maps.weight[:, 1:2], local=local, nonlocal_=far, maps=maps
+        )
+
+    def biases(self, start: Start) -> dict[str, Tensor]:
+        """Last-layer biases with which `read` gives what `start` says."""
+        axial, diagonal, far, unary = (
+            _inverse_softplus(w) for w in (start.weight, start.diagonal, start.nonlocal_, start.unary)
+        )
+        if self.edges == "directed":
+            local = [diagonal, axial, diagonal] * 4 if self.senders == 3 else [axial] * 4
+        else:
+            local = [axial, axial, diagonal, diagonal][: self.neighbours // 2]
+        one_set = local + [far] * self.nonlocal_edges
+        channels = self.channels
+        damping = torch.logit(torch.tensor(start.damping, dtype=torch.float64)).item()
+        biases = {
+            "weight": torch.tensor([unary, start.residual] + one_set * self.sets),
+            "difference": torch.zeros(channels["difference"]),
+            "damping": torch.full((channels["damping"],), damping),
+        }
+        if "offset" in channels:
+            biases["offset"] = torch.zeros(channels["offset"])
+        return biases
+
+
+def _inverse_softplus(value: float) -> float:
+    """The x with softplus(x) = value; 0 for softplus(0), exactly."""
+    x = torch.tensor(value, dtype=torch.float64)
+    return round(torch.log(torch.expm1(x)).item(), 6) + 0.0

@@ -1,0 +1,60 @@
+"""GMCN, the graphical model construction network: one stage, from input maps to a drawn field."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from gbpn.config import ModelConfig
+from gbpn.gmcn.decoder import Decoder
+from gbpn.gmcn.drawing import ChannelLayout, Drawing
+from gbpn.gmcn.encoder import GlobalLocalEncoder
+from gbpn.gmcn.heads import Heads
+from gbpn.gmcn.lite import LiteEncoder
+from gbpn.gmcn.position import first_stage_input, second_stage_input
+
+MULTIPLE = 32
+"""Height and width that a U-Net of five halvings can take."""
+
+
+def build_encoder(
+    config: ModelConfig, input_channels: int, context_widths: Sequence[int] | None = None
+) -> GlobalLocalEncoder | LiteEncoder:
+    """The exchangeable part: [B, input_channels, H, W] → features at 1/2 … 1/32."""
+    if config.encoder == "efficientnet-lite0":
+        return LiteEncoder(input_channels)
+    return GlobalLocalEncoder(config, input_channels, context_widths)
+
+
+class GMCN(nn.Module):
+    """A U-Net and four heads. The second stage also attends to the decoder features of the first."""
+
+    distance: Tensor
+
+    def __init__(self, config: ModelConfig, *, stage: int = 0, context_widths: Sequence[int] | None = None):
+        super().__init__()
+        self.stage = stage
+        self.layout = ChannelLayout.of(config, stage)
+        self.register_buffer("distance", torch.ones(1, 1, 1, 1))
+        self.encoder = build_encoder(config, 6 if stage == 0 else 7, context_widths)
+        self.decoder = Decoder(
+            self.encoder.widths, config.decoder_widths, activation=config.decoder_activation
+        )
+        self.heads = Heads(config, self.decoder.widths[0], self.layout)
+
+    def draw(self, image: Tensor, intrinsics: Tensor) -> Drawing:
+        """The first stage: a field from the normalised image [B, 3, H, W] alone."""
+        return self(first_stage_input(image, intrinsics, self.distance))
+
+    def redraw(
+        self, image: Tensor, intrinsics: Tensor, depth: Tensor, confidence: Tensor, before: Drawing
+    ) -> Drawing:
+        """The second stage: a field from the image, the depth so far and its confidence in (0, 1)."""
+        return self(second_stage_input(image, intrinsics, depth, confidence), before.features)
+
+    def forward(self, maps: Tensor, context: Sequence[Tensor] | None = None) -> Drawing:
+        """maps [B, 6 or 7, H, W], H and W multiples of `MULTIPLE`."""
+        features = self.decoder(self.encoder(maps, context))
+        return self.layout.read(self.heads(features[0])).with_features(tuple(features))

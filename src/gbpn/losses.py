@@ -1,0 +1,58 @@
+"""What training minimises. All losses take a `DepthDistribution` and a target [B, 1, H, W] in metres."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from gbpn.depth import DepthDistribution
+from gbpn.errors import require_shape
+
+VALID = 1e-3
+"""Metres; a target at or below it is not known."""
+SMALLEST_ERROR = 1e-6
+"""Metres; the largest error of an image, by which its errors are divided, is at least this."""
+
+
+def probability_loss(
+    distribution: DepthDistribution, target: Tensor, *, alpha1: float = 1.0, alpha2: float = 1.0
+) -> Tensor:
+    """The paper's loss: confident pixels pay for their error, and doubt has a price. Mean over the batch.
+
+    Per image, over pixels with a known target that a measurement reached, with d = mean − target and
+    c = confidence:  Σ [c · (alpha2·d² + alpha1·|d|) / max|d|  − log c] / n.  The maximum is a constant to
+    the gradient. NYUv2 uses alpha1 = alpha2 = 1, KITTI alpha1 = 0.1.
+    """
+    error, valid = _errors(distribution, target)
+    largest = error.detach().abs().amax(dim=(1, 2, 3), keepdim=True).clamp(min=SMALLEST_ERROR)
+    logit = torch.where(valid, distribution.confidence_logit, torch.zeros_like(error))
+    cost = logit.sigmoid() * (alpha2 * error.square() + alpha1 * error.abs()) / largest
+    doubt = functional.softplus(-logit)  # −log of the confidence
+    return _mean_over_valid(cost + doubt, valid)
+
+
+def l2_loss(distribution: DepthDistribution, target: Tensor) -> Tensor:
+    """Mean squared error in m² over known, reached pixels, then over the batch."""
+    error, valid = _errors(distribution, target)
+    return _mean_over_valid(error.square(), valid)
+
+
+def l1_loss(distribution: DepthDistribution, target: Tensor) -> Tensor:
+    """Mean absolute error in m over known, reached pixels, then over the batch."""
+    error, valid = _errors(distribution, target)
+    return _mean_over_valid(error.abs(), valid)
+
+
+def _errors(distribution: DepthDistribution, target: Tensor) -> tuple[Tensor, Tensor]:
+    """(mean − target, 0 where not valid; valid), [B, 1, H, W]. Safe for NaN where nothing is observed."""
+    require_shape("target", target, tuple(distribution.mean.shape), "metres, 0 where unknown, like the mean")
+    valid = (target > VALID) & distribution.observed
+    nothing = torch.zeros_like(distribution.mean)
+    mean = torch.where(valid, distribution.mean, nothing)
+    return mean - torch.where(valid, target.to(mean), nothing), valid
+
+
+def _mean_over_valid(values: Tensor, valid: Tensor) -> Tensor:
+    count = valid.sum(dim=(1, 2, 3)).clamp(min=1)
+    return (torch.where(valid, values, torch.zeros_like(values)).sum(dim=(1, 2, 3)) / count).mean()
