@@ -1,0 +1,52 @@
+"""`gbpn train`: any configuration, any of our datasets, resumable."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def train(
+    recipe: Annotated[str, typer.Argument(help="nyuv2, kitti, pool, small (for CPUs) or synthetic")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for weights, curves and pictures")],
+    data: Annotated[Path | None, typer.Option(help="Root of the dataset; synthetic needs none")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue the run in --out")] = False,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="key=value of the recipe, model.KEY or dataset.KEY; repeatable"),
+    ] = None,
+    scale: Annotated[float, typer.Option(help="Length of the run: steps × scale, batch × √scale")] = 1.0,
+    accelerator: Annotated[str, typer.Option(help="cpu, cuda, mps or auto")] = "auto",
+    processes: Annotated[int, typer.Option(help="Training processes (devices) per node")] = 1,
+    nodes: Annotated[int, typer.Option(help="Machines")] = 1,
+    precision: Annotated[str, typer.Option(help="32-true or bf16-mixed")] = "32-true",
+    workers: Annotated[int, typer.Option(help="Data-loading processes per training process")] = 1,
+    progress: Annotated[bool, typer.Option(help="Show a progress bar")] = True,
+) -> None:
+    """Train a model; Ctrl-C saves and leaves, --resume continues to the same weights."""
+    from gbpn.train.loop import Machine
+    from gbpn.train.loop import train as run
+    from gbpn.train.recipe import named
+
+    chosen = named(recipe).scaled(scale).changed(settings or [])
+    outcome = run(
+        chosen,
+        data,
+        out,
+        resume=resume,
+        machine=Machine(
+            accelerator=accelerator,
+            processes=processes,
+            nodes=nodes,
+            precision=precision,
+            workers=workers,
+            progress=progress,
+        ),
+    )
+    typer.echo(
+        f"{outcome.folder}: step {outcome.step} of {chosen.steps}; see {outcome.folder / 'summary.html'}"
+    )
+    if not outcome.finished:
+        raise typer.Exit(130)

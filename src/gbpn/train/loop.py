@@ -1,0 +1,314 @@
+"""The training loop: resumable at any step, on one process or many."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.utils.data import DataLoader
+
+from gbpn import checkpoint
+from gbpn.data import TrainingView, open_dataset
+from gbpn.depth import DepthDistribution
+from gbpn.errors import BackendError, TrainingError
+from gbpn.losses import probability_loss, squared_loss
+from gbpn.model import build as build_model
+from gbpn.sample import Sample
+from gbpn.train import optimiser as optimisation
+from gbpn.train.averaging import WeightAverage
+from gbpn.train.distributed import average, synchronise_batch_norm
+from gbpn.train.folder import RunFolder
+from gbpn.train.order import StepOrder
+from gbpn.train.recipe import Recipe
+from gbpn.train.split import Fetched, Part, Stream, split_indices
+from gbpn.train.summary import write_summary
+from gbpn.train.validation import validate
+from gbpn.train.watch import Watch
+
+RECORD_EVERY = 20
+"""Steps between rows of steps.csv."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Machine:
+    """Where a run happens; changes nothing of what it learns beyond float rounding."""
+
+    accelerator: str = "auto"
+    """cpu, cuda, mps or auto."""
+    processes: int = 1
+    """Processes (devices) per node; torchrun's are used when it started us."""
+    nodes: int = 1
+    precision: str = "32-true"
+    """32-true or bf16-mixed."""
+    workers: int = 1
+    """Data-loading processes per training process; 0 loads in the training process."""
+    progress: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """How a run ended."""
+
+    step: int
+    finished: bool
+    best_rmse: float | None
+    folder: Path
+
+
+def train(
+    recipe: Recipe, data: Path | None, out: Path, *, resume: bool = False, machine: Machine | None = None
+) -> Outcome:
+    """Run `recipe` on the dataset under `data`, writing everything below `out`."""
+    machine = machine or Machine()
+    fabric = _fabric(machine)
+    fabric.launch()
+    folder = RunFolder(out)
+    if fabric.is_global_zero:
+        folder.open(recipe, resume=resume)
+    fabric.barrier()
+    if recipe.batch % fabric.world_size:
+        raise TrainingError(
+            f"batch must divide by the number of processes; got {recipe.batch} and {fabric.world_size}"
+        )
+    return _Run(recipe, data, folder, fabric, machine, resume).go()
+
+
+class _Run:
+    """State of a run in progress; `go` is the loop."""
+
+    def __init__(
+        self,
+        recipe: Recipe,
+        data: Path | None,
+        folder: RunFolder,
+        fabric: Any,
+        machine: Machine,
+        resume: bool,
+    ) -> None:
+        self.recipe, self.folder, self.fabric, self.machine = recipe, folder, fabric, machine
+        whole = open_dataset(recipe.dataset, data, **recipe.dataset_options)
+        training, held_out = split_indices(len(whole), recipe.validation_fraction)
+        if not training:
+            raise TrainingError(f"the dataset under {data} has no training frames")
+        view = TrainingView(Part(whole, training), recipe.augmentation, recipe.seed)
+        self.stream, self.validation = Stream(view), Part(whole, held_out[: recipe.validation_limit])
+
+        torch.manual_seed(recipe.seed)
+        self.network = _start_model(recipe)
+        if fabric.world_size > 1:
+            synchronise_batch_norm(self.network)
+        optimiser = optimisation.build(self.network, recipe)
+        self.model, self.optimiser = fabric.setup(self.network, optimiser)
+        self.average = WeightAverage(self.network, recipe.average_decay)
+        self.step, self.best, self.failures = 0, None, 0
+        if resume:
+            self._restore()
+
+    def go(self) -> Outcome:
+        recipe, fabric = self.recipe, self.fabric
+        watch = Watch(
+            self.folder.path,
+            steps=recipe.steps,
+            first=self.step,
+            active=fabric.is_global_zero,
+            progress=self.machine.progress,
+        )
+        with watch, _stop_requests() as stop:
+            clock = time.perf_counter()
+            for batch, failures in self._batches():
+                self._count(failures, watch)
+                numbers = self._learn(batch, detailed=(self.step + 1) % RECORD_EVERY == 0)
+                self.step += 1
+                now = time.perf_counter()
+                numbers["samples_per_s"], clock = recipe.batch / (now - clock), now
+                watch.step(self.step, numbers, record=self.step % RECORD_EVERY == 0 or self.step == 1)
+                last = self.step == recipe.steps
+                stopping = bool(average(torch.tensor([float(stop.requested)])).item() > 0)
+                if self.step % recipe.validate_every == 0 or last:
+                    self._validate(watch)
+                    clock = time.perf_counter()
+                if self.step % recipe.checkpoint_every == 0 or last or stopping:
+                    self._save()
+                if stopping and not last:
+                    watch.say(f"stopped at step {self.step}; continue with --resume")
+                    break
+        finished = self.step >= recipe.steps
+        if fabric.is_global_zero:
+            write_summary(self.folder, recipe)
+        fabric.barrier()
+        return Outcome(step=self.step, finished=finished, best_rmse=self.best, folder=self.folder.path)
+
+    def _batches(self) -> Iterator[tuple[dict[str, Any], list[str]]]:
+        recipe, fabric = self.recipe, self.fabric
+        order = StepOrder(
+            length=len(self.stream),
+            batch=recipe.batch,
+            seed=recipe.seed,
+            first=self.step,
+            last=recipe.steps,
+            rank=fabric.global_rank,
+            processes=fabric.world_size,
+        )
+        loader: DataLoader = DataLoader(
+            self.stream,  # type: ignore[arg-type]
+            batch_sampler=order,
+            num_workers=self.machine.workers,
+            collate_fn=_collate,
+            worker_init_fn=_one_thread,
+            prefetch_factor=4 if self.machine.workers else None,
+        )
+        yield from loader
+
+    def _learn(self, batch: dict[str, Any], *, detailed: bool) -> dict[str, float]:
+        """One optimizer step; every random draw depends on (seed, step) only."""
+        recipe, fabric = self.recipe, self.fabric
+        torch.manual_seed(recipe.seed * 1_000_003 + self.step)
+        rate = optimisation.follow(self.optimiser.optimizer, recipe.schedule, self.step)
+        self.model.train()
+        self.optimiser.zero_grad(set_to_none=True)
+        tensors = {k: fabric.to_device(v) for k, v in batch.items() if isinstance(v, Tensor)}
+        answer = self.model(tensors["image"], tensors["sparse"], tensors["intrinsics"])
+        loss = self._loss(answer, tensors["target"])
+        fabric.backward(loss)
+        norms = optimisation.gradient_norms(self.network.named_parameters()) if detailed else {}
+        norm = fabric.clip_gradients(
+            self.model, self.optimiser, max_norm=recipe.clip_norm, error_if_nonfinite=False
+        )
+        loss_value, norm_value = average(torch.stack([loss.detach().cpu(), norm.detach().cpu()])).tolist()
+        self._require_finite(loss_value, norm_value, batch["names"])
+        skipped = self.step >= recipe.skip_after and norm_value > recipe.skip_norm
+        if not skipped:
+            self.optimiser.step()
+        if self.step >= recipe.average_from:
+            self.average.update(self.network)
+        numbers = {"loss": loss_value, "rate": rate, "gradient_norm": norm_value, "skipped": float(skipped)}
+        return numbers | {f"gradient/{part}": value for part, value in norms.items()}
+
+    def _loss(self, answer: DepthDistribution, target: Tensor) -> Tensor:
+        if self.recipe.loss == "l2":
+            return squared_loss(answer, target)
+        return probability_loss(answer, target, alpha1=self.recipe.alpha1, alpha2=self.recipe.alpha2)
+
+    def _require_finite(self, loss: float, norm: float, names: list[str]) -> None:
+        if not (loss - loss == 0 and norm - norm == 0):
+            raise TrainingError(
+                f"loss {loss} and gradient norm {norm} at step {self.step}, on frames {', '.join(names)}: "
+                "lower peak_rate or inspect these frames, then continue from the checkpoint before with --resume"
+            )
+
+    def _count(self, failures: list[str], watch: Watch) -> None:
+        for failure in failures:
+            watch.say(f"[yellow]skipped:[/] {failure}")
+        self.failures += len(failures)
+        if self.failures > self.recipe.bad_samples:
+            raise TrainingError(
+                f"{self.failures} samples could not be read, more than the {self.recipe.bad_samples} allowed "
+                f"by bad_samples; the last: {failures[-1]}"
+            )
+
+    def _validate(self, watch: Watch) -> None:
+        if not len(self.validation):
+            return
+        weights = self.average.weights(self.network)
+        if self.fabric.is_global_zero:
+            judged = build_model(self.recipe.model, **self.recipe.model_options).to(self.fabric.device)
+            judged.load_state_dict(weights)
+            picture = self.folder.pictures / f"step-{self.step:08d}.png"
+            numbers = validate(judged, self.validation, self.recipe.validation_points, picture)
+            better = self.best is None or numbers["rmse"] < self.best
+            if better:
+                self.best = numbers["rmse"]
+                checkpoint.save(judged, self.folder.best)
+            checkpoint.save(judged, self.folder.last)
+            watch.validated(self.step, numbers, best=better)
+        self.best = self.fabric.broadcast(self.best)
+
+    def _save(self) -> None:
+        if self.fabric.is_global_zero:
+            self.folder.checkpoints.write(
+                self.step,
+                {
+                    "step": self.step,
+                    "best": self.best,
+                    "failures": self.failures,
+                    "model": self.network.state_dict(),
+                    "average": self.average.state_dict(),
+                    "optimiser": self.optimiser.optimizer.state_dict(),
+                },
+            )
+        self.fabric.barrier()
+
+    def _restore(self) -> None:
+        path = self.folder.checkpoints.latest()
+        if path is None:
+            return  # stopped before its first checkpoint: start again
+        state = self.folder.checkpoints.read(path)
+        self.step, self.best, self.failures = state["step"], state["best"], state["failures"]
+        self.network.load_state_dict(state["model"])
+        self.average.load_state_dict(state["average"])
+        self.optimiser.optimizer.load_state_dict(state["optimiser"])
+
+
+def _start_model(recipe: Recipe) -> nn.Module:
+    if recipe.start_from:
+        return checkpoint.load(recipe.start_from, **recipe.model_options)
+    model = build_model(recipe.model, **recipe.model_options)
+    if recipe.imagenet:
+        model.load_imagenet()
+    return model
+
+
+def _fabric(machine: Machine) -> Any:
+    try:
+        from lightning_fabric import Fabric
+    except ImportError as error:
+        raise BackendError("training needs lightning-fabric: pip install 'gbpn[train]'") from error
+    many = machine.processes * machine.nodes > 1
+    return Fabric(
+        accelerator=machine.accelerator,
+        devices=machine.processes,
+        num_nodes=machine.nodes,
+        strategy="ddp" if many else "auto",
+        precision=machine.precision,  # type: ignore[arg-type]
+    )
+
+
+def _collate(fetched: list[Fetched]) -> tuple[dict[str, Any], list[str]]:
+    samples: list[Sample] = [f.sample for f in fetched]
+    batch: dict[str, Any] = {
+        key: torch.stack([getattr(sample, key) for sample in samples])
+        for key in ("image", "sparse", "intrinsics", "target")
+    }
+    batch["names"] = [sample.name for sample in samples]
+    return batch, [failure for f in fetched for failure in f.failures]
+
+
+def _one_thread(worker: int) -> None:
+    torch.set_num_threads(1)
+
+
+class _Stop:
+    requested = False
+
+
+@contextmanager
+def _stop_requests() -> Iterator[_Stop]:
+    """Turn SIGTERM and Ctrl-C into a request that the loop honours after the present step."""
+    stop = _Stop()
+
+    def request(*_: object) -> None:
+        stop.requested = True
+
+    before = {number: signal.signal(number, request) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,198 @@
+"""Recipes: everything that decides what a run learns, as values that name only what differs."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import typing
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from gbpn.errors import InputError
+from gbpn.train.schedule import OneCycle
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """One training run. Defaults are the paper's NYUv2 settings with the released details."""
+
+    model: str = "gbpn-2"
+    """Named configuration to build."""
+    model_options: Mapping[str, Any] = field(default_factory=dict)
+    """Fields of the model's configuration that differ."""
+    start_from: str = ""
+    """Weights to start from (a name or path); empty: the model's own initialisation."""
+    imagenet: bool = False
+    """Start an EfficientNet-lite0 encoder from its published ImageNet weights."""
+
+    dataset: str = "nyuv2"
+    """Kind of dataset, as in `gbpn.data.open_dataset`."""
+    dataset_options: Mapping[str, Any] = field(default_factory=dict)
+    """Its options."""
+    augmentation: str = "nyuv2"
+    """Named augmentation and sampling of `gbpn.data.augment`."""
+    validation_fraction: float = 0.05
+    """Share of the training frames, in blocks of neighbours, held out for selection."""
+    validation_limit: int = 64
+    """At most this many frames are validated."""
+    validation_points: int = 500
+    """Random measurements per validation frame, where its dataset brings none."""
+
+    steps: int = 297_400
+    """Optimizer steps of the whole run."""
+    batch: int = 16
+    """Global batch, over all processes."""
+    loss: str = "probability"
+    """probability (the paper's), or l2 (ablation V1)."""
+    alpha1: float = 1.0
+    """Weight of |error| in the loss."""
+    alpha2: float = 1.0
+    """Weight of error² in the loss."""
+    peak_rate: float = 2e-3
+    """Largest learning rate of the one-cycle schedule."""
+    encoder_rate: float = 1.0
+    """Learning rate of the encoder relative to the rest."""
+    rate_noise: float = 0.1
+    """Relative noise on the learning rate."""
+    weight_decay: float = 0.05
+    """AdamW's; none on 1-D tensors, biases and position-bias tables."""
+    clip_norm: float = 1e-3
+    """Largest L2 norm of the whole gradient."""
+    skip_norm: float = 3.0
+    """A step whose gradient norm exceeds this is not taken …"""
+    skip_after: int = 30_000
+    """… once this many steps have passed."""
+    average_decay: float = 0.99996
+    """Decay of the moving average of the weights."""
+    average_from: int = 29_740
+    """First step that enters the average."""
+
+    validate_every: int = 2_974
+    """Steps between validations."""
+    checkpoint_every: int = 500
+    """Steps between checkpoints."""
+    bad_samples: int = 20
+    """More unreadable samples than this end the run."""
+    seed: int = 1
+    """Of data order, augmentation and drop path."""
+
+    def __post_init__(self) -> None:
+        for name in ("steps", "batch", "validate_every", "checkpoint_every"):
+            if getattr(self, name) < 1:
+                raise InputError(f"recipe.{name} must be at least 1; got {getattr(self, name)}")
+
+    @property
+    def schedule(self) -> OneCycle:
+        return OneCycle(steps=self.steps, peak=self.peak_rate, noise=self.rate_noise)
+
+    def scaled(self, dial: float) -> Recipe:
+        """A shorter (or longer) run of the same shape: steps × dial, batch × √dial, the rest follows.
+
+        The learning rate goes with the square root of the batch; the average keeps its share of the run.
+        """
+        if dial <= 0:
+            raise InputError(f"the scale of a run must be above 0; got {dial}")
+        steps = max(round(self.steps * dial), 2)
+        batch = max(round(self.batch * dial**0.5), 1)
+        ratio = steps / self.steps
+
+        def share(count: int) -> int:
+            return max(round(count * ratio), 1)
+
+        return replace(
+            self,
+            steps=steps,
+            batch=batch,
+            peak_rate=self.peak_rate * (batch / self.batch) ** 0.5,
+            average_decay=max(1 - (1 - self.average_decay) / ratio, 0.9),
+            average_from=share(self.average_from),
+            skip_after=share(self.skip_after),
+            validate_every=share(self.validate_every),
+            checkpoint_every=min(self.checkpoint_every, share(self.validate_every)),
+        )
+
+    def changed(self, settings: list[str]) -> Recipe:
+        """With `key=value` settings applied; `model.key=value` and `dataset.key=value` reach inside."""
+        recipe = self
+        for setting in settings:
+            key, separator, text = setting.partition("=")
+            if not separator:
+                raise InputError(f"a setting must look like key=value; got {setting!r}")
+            recipe = recipe._changed_one(key.strip(), text.strip())
+        return recipe
+
+    def _changed_one(self, key: str, text: str) -> Recipe:
+        for prefix, name in (("model.", "model_options"), ("dataset.", "dataset_options")):
+            if key.startswith(prefix):
+                return replace(
+                    self, **{name: {**getattr(self, name), key.removeprefix(prefix): _literal(text)}}
+                )
+        kinds = typing.get_type_hints(Recipe)
+        if key not in kinds or key.endswith("_options"):
+            names = ", ".join(f.name for f in dataclasses.fields(Recipe) if not f.name.endswith("_options"))
+            raise InputError(f"no recipe setting {key!r}: known are {names}, model.KEY and dataset.KEY")
+        try:
+            value = text.lower() in ("1", "true", "yes") if kinds[key] is bool else kinds[key](text)
+        except ValueError as error:
+            raise InputError(f"{key} must be {kinds[key].__name__}; got {text!r}") from error
+        return replace(self, **{key: value})
+
+    def as_dict(self) -> dict[str, Any]:
+        return dataclasses.asdict(self)
+
+
+def _literal(text: str) -> Any:
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text
+
+
+NYUV2 = Recipe()
+
+KITTI = replace(
+    NYUV2,
+    dataset="kitti",
+    augmentation="kitti",
+    steps=322_110,
+    batch=8,
+    alpha1=0.1,
+    peak_rate=1e-3,
+    skip_norm=100.0,
+    average_from=32_211,
+    validate_every=10_737,
+)
+
+SMALL = Recipe(
+    model="small",
+    imagenet=True,
+    dataset="pool",
+    dataset_options={"role": "train"},
+    augmentation="varied",
+    steps=12_000,
+    batch=4,
+    encoder_rate=0.3,
+    rate_noise=0.0,
+    clip_norm=1.0,
+    skip_norm=50.0,
+    skip_after=500,
+    average_decay=0.999,
+    average_from=2_000,
+    validate_every=1_000,
+    checkpoint_every=250,
+)
+
+POOL = replace(NYUV2, dataset="pool", dataset_options={"role": "train"}, augmentation="varied")
+
+SYNTHETIC = replace(SMALL, dataset="synthetic", dataset_options={}, steps=4_000, validate_every=500)
+
+RECIPES = {"nyuv2": NYUV2, "kitti": KITTI, "pool": POOL, "small": SMALL, "synthetic": SYNTHETIC}
+"""By name, as `gbpn train NAME` takes them."""
+
+
+def named(name: str) -> Recipe:
+    """A recipe by name, or an error that lists them."""
+    if name not in RECIPES:
+        raise InputError(f"no recipe {name!r}: choose one of {', '.join(RECIPES)}")
+    return RECIPES[name]

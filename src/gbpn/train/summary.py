@@ -1,0 +1,92 @@
+"""One page at the end of a run: curves, the table of validations, the last picture."""
+
+from __future__ import annotations
+
+import base64
+import html
+import io
+from pathlib import Path
+
+from gbpn.train.folder import RunFolder
+from gbpn.train.recipe import Recipe
+from gbpn.train.watch import read_rows
+
+STYLE = """
+body { font: 15px/1.5 system-ui, sans-serif; max-width: 62rem; margin: 2rem auto; padding: 0 1rem }
+table { border-collapse: collapse }
+td, th { padding: .2rem .8rem; text-align: right; border-bottom: 1px solid #ddd }
+img { max-width: 100% } pre { background: #f6f6f6; padding: 1rem; overflow-x: auto }
+"""
+
+
+def write_summary(folder: RunFolder, recipe: Recipe) -> None:
+    """`summary.html` in the run folder, readable offline."""
+    validations = read_rows(folder.path / "validation.csv")
+    pictures = sorted(folder.pictures.glob("*.png"))
+    parts = [
+        f"<h1>Training run {html.escape(folder.path.name)}</h1>",
+        f"<p>{html.escape(_sentence(recipe, validations))}</p>",
+        f'<img alt="loss and validation curves" src="{_embedded(_curves(folder.path))}">',
+        "<h2>Validations</h2>",
+        _table(validations),
+    ]
+    if pictures:
+        parts += [
+            f"<h2>Frames at {pictures[-1].stem}</h2>",
+            f'<img src="{_embedded(pictures[-1].read_bytes())}">',
+        ]
+    settings = "\n".join(f"{key} = {value!r}" for key, value in recipe.as_dict().items())
+    parts += ["<h2>Recipe</h2>", f"<pre>{html.escape(settings)}</pre>"]
+    page = (
+        f"<!doctype html><meta charset=utf-8><title>gbpn training</title><style>{STYLE}</style>"
+        + "\n".join(parts)
+    )
+    folder.write_text("summary.html", page)
+
+
+def _sentence(recipe: Recipe, validations: list[dict[str, str]]) -> str:
+    scored = [(float(row["rmse"]), row["step"]) for row in validations if row.get("rmse")]
+    model = f"{recipe.model} on {recipe.dataset}, {recipe.steps} steps of {recipe.batch} samples"
+    if not scored:
+        return f"{model}; not validated yet."
+    best, step = min(scored)
+    return f"{model}; best validation RMSE {best:.4f} m at step {step}."
+
+
+def _curves(folder: Path) -> bytes:
+    from matplotlib.figure import Figure
+
+    steps, validations = read_rows(folder / "steps.csv"), read_rows(folder / "validation.csv")
+    figure = Figure(figsize=(11, 3.2), layout="constrained")
+    for axis, rows, name, label in zip(
+        figure.subplots(1, 3),
+        (steps, validations, steps),
+        ("loss", "rmse", "gradient_norm"),
+        ("training loss", "validation RMSE (m)", "gradient norm"),
+        strict=True,
+    ):
+        points = [(int(row["step"]), float(row[name])) for row in rows if row.get(name)]
+        axis.plot(*zip(*points, strict=True) if points else ([], []), linewidth=1.2)
+        axis.set(xlabel="step", title=label)
+        axis.grid(alpha=0.3)
+    file = io.BytesIO()
+    figure.savefig(file, format="png", dpi=110)
+    return file.getvalue()
+
+
+def _table(rows: list[dict[str, str]]) -> str:
+    if not rows:
+        return "<p>none</p>"
+    head = "".join(f"<th>{html.escape(column)}</th>" for column in rows[0])
+    body = "".join(
+        "<tr>" + "".join(f"<td>{_short(value)}</td>" for value in row.values()) + "</tr>" for row in rows
+    )
+    return f"<table><tr>{head}</tr>{body}</table>"
+
+
+def _short(value: str) -> str:
+    return html.escape(f"{float(value):.4f}" if "." in value else value)
+
+
+def _embedded(png: bytes) -> str:
+    return "data:image/png;base64," + base64.b64encode(png).decode()

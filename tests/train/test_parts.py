@@ -1,0 +1,156 @@
+"""Schedule, weight average, data order, checkpoints and recipes: each against its definition."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+import torch
+from torch import nn
+
+from gbpn.errors import InputError, TrainingError
+from gbpn.train import checkpoints as saving
+from gbpn.train.averaging import WeightAverage
+from gbpn.train.checkpoints import Checkpoints
+from gbpn.train.order import StepOrder
+from gbpn.train.recipe import RECIPES, Recipe, named
+from gbpn.train.schedule import OneCycle
+
+
+def test_schedule_is_torchs_one_cycle() -> None:
+    parameter = nn.Parameter(torch.zeros(1))
+    optimiser = torch.optim.AdamW([parameter], lr=1.0)
+    theirs = torch.optim.lr_scheduler.OneCycleLR(
+        optimiser,
+        max_lr=2e-3,
+        total_steps=200,
+        pct_start=0.1,
+        div_factor=40,
+        final_div_factor=0.1,
+        base_momentum=0.85,
+        max_momentum=0.90,
+    )
+    ours = OneCycle(steps=200, peak=2e-3, noise=0.0)
+    for step in range(200):
+        group = optimiser.param_groups[0]
+        assert ours.rate(step) == pytest.approx(group["lr"], rel=1e-9)
+        assert ours.momentum(step) == pytest.approx(group["betas"][0], rel=1e-9)
+        optimiser.step()
+        if step < 199:
+            theirs.step()
+    assert ours.rate(199) == pytest.approx(2e-3 / 4)
+
+
+def test_rate_noise_is_bounded_and_depends_on_the_step_only() -> None:
+    noisy, clean = OneCycle(steps=100, peak=1.0), OneCycle(steps=100, peak=1.0, noise=0.0)
+    ratios = torch.tensor([noisy.rate(s) / clean.rate(s) for s in range(100)])
+    assert ratios.min() >= 0.9
+    assert ratios.max() <= 1.1
+    assert ratios.std() > 0.03
+    assert noisy.rate(17) == OneCycle(steps=100, peak=1.0).rate(17)
+
+
+def test_average_is_bias_corrected() -> None:
+    model = nn.BatchNorm2d(3)
+    average = WeightAverage(model, decay=0.9)
+    seen = []
+    for value in (1.0, 2.0, 5.0):
+        nn.init.constant_(model.weight, value)
+        average.update(model)
+        seen.append(value)
+    shares = torch.tensor([0.1 * 0.9 ** (2 - i) for i in range(3)])
+    wanted = (shares * torch.tensor(seen)).sum() / shares.sum()
+    torch.testing.assert_close(average.weights(model)["weight"], wanted.expand(3))
+    other = WeightAverage(nn.BatchNorm2d(3), decay=0.9)
+    other.load_state_dict(average.state_dict())
+    torch.testing.assert_close(other.weights(model)["weight"], wanted.expand(3))
+
+
+def test_average_of_constant_weights_is_those_weights() -> None:
+    model = nn.Linear(4, 2)
+    average = WeightAverage(model, decay=0.9999)
+    for _ in range(3):
+        average.update(model)
+    torch.testing.assert_close(average.weights(model)["weight"], model.weight.detach())
+
+
+def steps(first: int, last: int, **options: int) -> list[list[tuple[int, int]]]:
+    return list(StepOrder(length=10, batch=4, seed=3, first=first, last=last, **options))
+
+
+def test_order_continues_from_any_step() -> None:
+    assert steps(0, 20)[7:] == steps(7, 20)
+
+
+def test_every_epoch_shows_every_sample_once() -> None:
+    flat = [pair for batch in steps(0, 10) for pair in batch]
+    for epoch in range(4):
+        assert sorted(i for e, i in flat if e == epoch) == list(range(10))
+    assert [i for e, i in flat if e == 0] != [i for e, i in flat if e == 1]
+
+
+def test_two_processes_together_see_what_one_sees() -> None:
+    shares = [steps(0, 9, rank=rank, processes=2) for rank in range(2)]
+    assert [a + b for a, b in zip(*shares, strict=True)] == steps(0, 9)
+
+
+def test_checkpoints_keep_the_last_and_ignore_halves(tmp_path) -> None:
+    folder = Checkpoints(tmp_path, keep=2)
+    for step in (1, 2, 3):
+        folder.write(step, {"step": step, "weights": torch.full((2,), float(step))})
+    (tmp_path / "step-00000004.pt.partial").write_bytes(b"half a file")
+    latest = folder.latest()
+    assert latest is not None
+    assert folder.read(latest)["step"] == 3
+    assert sorted(os.listdir(tmp_path)) == ["step-00000002.pt", "step-00000003.pt"]
+
+
+def test_a_full_disk_is_reported_and_leaves_the_old_checkpoint(tmp_path, monkeypatch) -> None:
+    folder = Checkpoints(tmp_path)
+    folder.write(1, {"step": 1})
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(saving.torch, "save", full)
+    with pytest.raises(TrainingError, match=r"No space left.*intact.*--resume"):
+        folder.write(2, {"step": 2})
+    assert os.listdir(tmp_path) == ["step-00000001.pt"]
+
+
+def test_an_unreadable_checkpoint_says_which(tmp_path) -> None:
+    path = tmp_path / "step-00000001.pt"
+    path.write_bytes(b"not a checkpoint")
+    with pytest.raises(TrainingError, match=r"step-00000001\.pt cannot be read"):
+        Checkpoints(tmp_path).read(path)
+
+
+def test_recipe_settings_reach_inside_and_complain() -> None:
+    recipe = named("small").changed(["steps=10", "model.width=0.5", "imagenet=no", "dataset.role=train"])
+    assert recipe.steps == 10
+    assert recipe.model_options["width"] == 0.5
+    assert recipe.imagenet is False
+    assert recipe.dataset_options["role"] == "train"
+    for bad in ("steps", "steps=ten", "stepz=1", "steps=0"):
+        with pytest.raises(InputError, match="step"):
+            named("small").changed([bad])
+    with pytest.raises(InputError, match="nyuv2"):
+        named("nyu")
+
+
+def test_the_numbers_of_the_paper() -> None:
+    nyu, kitti = RECIPES["nyuv2"], RECIPES["kitti"]
+    assert (nyu.batch, kitti.batch) == (16, 8)
+    assert (nyu.peak_rate, kitti.peak_rate) == (2e-3, 1e-3)
+    assert nyu.steps == 100 * 2974
+    assert kitti.steps == 30 * 10737
+    assert nyu.schedule.rate(nyu.steps - 1) == pytest.approx(nyu.peak_rate / 4, rel=0.1)
+
+
+def test_the_dial_keeps_the_shape_of_a_run() -> None:
+    short = Recipe().scaled(0.01)
+    assert short.steps == 2974
+    assert short.batch == 2
+    assert short.average_from / short.steps == pytest.approx(0.1, rel=0.01)
+    assert (1 - short.average_decay) * short.steps == pytest.approx((1 - 0.99996) * 297_400, rel=0.01)
+    assert Recipe().scaled(1.0) == Recipe()
