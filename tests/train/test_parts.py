@@ -126,11 +126,11 @@ def test_an_unreadable_checkpoint_says_which(tmp_path) -> None:
 
 
 def test_recipe_settings_reach_inside_and_complain() -> None:
-    recipe = named("small").changed(["steps=10", "model.width=0.5", "imagenet=no", "dataset.role=train"])
+    recipe = named("small").changed(["steps=10", "model.width=0.5", "imagenet=no", "dataset.holdout=0.1"])
     assert recipe.steps == 10
     assert recipe.model_options["width"] == 0.5
     assert recipe.imagenet is False
-    assert recipe.dataset_options["role"] == "train"
+    assert recipe.dataset_options["holdout"] == 0.1
     for bad in ("steps", "steps=ten", "stepz=1", "steps=0"):
         with pytest.raises(InputError, match="step"):
             named("small").changed([bad])

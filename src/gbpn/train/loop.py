@@ -15,19 +15,19 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader
 
 from gbpn import checkpoint
-from gbpn.data import TrainingView, open_dataset
+from gbpn.data import RECIPES as AUGMENTATIONS
+from gbpn.data import Batch, TrainingView, open_dataset
 from gbpn.depth import DepthDistribution
 from gbpn.errors import BackendError, TrainingError
 from gbpn.losses import probability_loss, squared_loss
 from gbpn.model import build as build_model
-from gbpn.sample import Sample
 from gbpn.train import optimiser as optimisation
 from gbpn.train.averaging import WeightAverage
 from gbpn.train.distributed import average, synchronise_batch_norm
 from gbpn.train.folder import RunFolder
 from gbpn.train.order import StepOrder
 from gbpn.train.recipe import Recipe
-from gbpn.train.split import Fetched, Part, Stream, split_indices
+from gbpn.train.stream import Stream, collate_fetched
 from gbpn.train.summary import write_summary
 from gbpn.train.validation import validate
 from gbpn.train.watch import Watch
@@ -93,12 +93,10 @@ class _Run:
         resume: bool,
     ) -> None:
         self.recipe, self.folder, self.fabric, self.machine = recipe, folder, fabric, machine
-        whole = open_dataset(recipe.dataset, data, **recipe.dataset_options)
-        training, held_out = split_indices(len(whole), recipe.validation_fraction)
-        if not training:
-            raise TrainingError(f"the dataset under {data} has no training frames")
-        view = TrainingView(Part(whole, training), recipe.augmentation, recipe.seed)
-        self.stream, self.validation = Stream(view), Part(whole, held_out[: recipe.validation_limit])
+        training = open_dataset(recipe.dataset, data, "train", **recipe.dataset_options)
+        self.held_out = open_dataset(recipe.dataset, data, "validation", **recipe.dataset_options)
+        augmentation = AUGMENTATIONS[recipe.augmentation](**recipe.augmentation_options)
+        self.stream = Stream(TrainingView(training, augmentation, recipe.seed))
 
         torch.manual_seed(recipe.seed)
         self.network = _start_model(recipe)
@@ -145,7 +143,7 @@ class _Run:
         fabric.barrier()
         return Outcome(step=self.step, finished=finished, best_rmse=self.best, folder=self.folder.path)
 
-    def _batches(self) -> Iterator[tuple[dict[str, Any], list[str]]]:
+    def _batches(self) -> Iterator[tuple[Batch, list[str]]]:
         recipe, fabric = self.recipe, self.fabric
         order = StepOrder(
             length=len(self.stream),
@@ -160,29 +158,29 @@ class _Run:
             self.stream,  # type: ignore[arg-type]
             batch_sampler=order,
             num_workers=self.machine.workers,
-            collate_fn=_collate,
+            collate_fn=collate_fetched,
             worker_init_fn=_one_thread,
             prefetch_factor=4 if self.machine.workers else None,
         )
         yield from loader
 
-    def _learn(self, batch: dict[str, Any], *, detailed: bool) -> dict[str, float]:
+    def _learn(self, batch: Batch, *, detailed: bool) -> dict[str, float]:
         """One optimizer step; every random draw depends on (seed, step) only."""
         recipe, fabric = self.recipe, self.fabric
         torch.manual_seed(recipe.seed * 1_000_003 + self.step)
         rate = optimisation.follow(self.optimiser.optimizer, recipe.schedule, self.step)
         self.model.train()
         self.optimiser.zero_grad(set_to_none=True)
-        tensors = {k: fabric.to_device(v) for k, v in batch.items() if isinstance(v, Tensor)}
-        answer = self.model(tensors["image"], tensors["sparse"], tensors["intrinsics"])
-        loss = self._loss(answer, tensors["target"])
+        batch = batch.to(fabric.device)
+        assert batch.target is not None
+        loss = self._loss(self.model(batch.image, batch.sparse, batch.intrinsics), batch.target)
         fabric.backward(loss)
         norms = optimisation.gradient_norms(self.network.named_parameters()) if detailed else {}
         norm = fabric.clip_gradients(
             self.model, self.optimiser, max_norm=recipe.clip_norm, error_if_nonfinite=False
         )
         loss_value, norm_value = average(torch.stack([loss.detach().cpu(), norm.detach().cpu()])).tolist()
-        self._require_finite(loss_value, norm_value, batch["names"])
+        self._require_finite(loss_value, norm_value, batch.names)
         skipped = self.step >= recipe.skip_after and norm_value > recipe.skip_norm
         if not skipped:
             self.optimiser.step()
@@ -196,11 +194,11 @@ class _Run:
             return squared_loss(answer, target)
         return probability_loss(answer, target, alpha1=self.recipe.alpha1, alpha2=self.recipe.alpha2)
 
-    def _require_finite(self, loss: float, norm: float, names: list[str]) -> None:
+    def _require_finite(self, loss: float, norm: float, names: tuple[str, ...]) -> None:
         if not (loss - loss == 0 and norm - norm == 0):
             raise TrainingError(
                 f"loss {loss} and gradient norm {norm} at step {self.step}, on frames {', '.join(names)}: "
-                "lower peak_rate or inspect these frames, then continue from the checkpoint before with --resume"
+                "lower peak_rate or inspect these frames, then go on from the last checkpoint with --resume"
             )
 
     def _count(self, failures: list[str], watch: Watch) -> None:
@@ -214,14 +212,12 @@ class _Run:
             )
 
     def _validate(self, watch: Watch) -> None:
-        if not len(self.validation):
-            return
         weights = self.average.weights(self.network)
         if self.fabric.is_global_zero:
             judged = build_model(self.recipe.model, **self.recipe.model_options).to(self.fabric.device)
             judged.load_state_dict(weights)
             picture = self.folder.pictures / f"step-{self.step:08d}.png"
-            numbers = validate(judged, self.validation, self.recipe.validation_points, picture)
+            numbers = validate(judged, self.held_out, self.recipe, picture)
             better = self.best is None or numbers["rmse"] < self.best
             if better:
                 self.best = numbers["rmse"]
@@ -278,16 +274,6 @@ def _fabric(machine: Machine) -> Any:
         strategy="ddp" if many else "auto",
         precision=machine.precision,  # type: ignore[arg-type]
     )
-
-
-def _collate(fetched: list[Fetched]) -> tuple[dict[str, Any], list[str]]:
-    samples: list[Sample] = [f.sample for f in fetched]
-    batch: dict[str, Any] = {
-        key: torch.stack([getattr(sample, key) for sample in samples])
-        for key in ("image", "sparse", "intrinsics", "target")
-    }
-    batch["names"] = [sample.name for sample in samples]
-    return batch, [failure for f in fetched for failure in f.failures]
 
 
 def _one_thread(worker: int) -> None:

@@ -30,14 +30,14 @@ class Recipe:
     """Kind of dataset, as in `gbpn.data.open_dataset`."""
     dataset_options: Mapping[str, Any] = field(default_factory=dict)
     """Its options."""
-    augmentation: str = "nyuv2"
-    """Named augmentation and sampling of `gbpn.data.augment`."""
-    validation_fraction: float = 0.05
-    """Share of the training frames, in blocks of neighbours, held out for selection."""
+    augmentation: str = "nyu"
+    """Named augmentation and sampling of `gbpn.data.RECIPES`."""
+    augmentation_options: Mapping[str, Any] = field(default_factory=dict)
+    """Its fields that differ."""
     validation_limit: int = 64
-    """At most this many frames are validated."""
-    validation_points: int = 500
-    """Random measurements per validation frame, where its dataset brings none."""
+    """At most this many held-out frames are validated, evenly spaced."""
+    validation_pattern: str = "points:500"
+    """How a validation frame is measured where its dataset brings no sensor; see `gbpn.data.sparsify`."""
 
     steps: int = 297_400
     """Optimizer steps of the whole run."""
@@ -113,7 +113,7 @@ class Recipe:
         )
 
     def changed(self, settings: list[str]) -> Recipe:
-        """With `key=value` settings applied; `model.key=value` and `dataset.key=value` reach inside."""
+        """With `key=value` settings applied; `model.KEY`, `dataset.KEY`, `augmentation.KEY` reach inside."""
         recipe = self
         for setting in settings:
             key, separator, text = setting.partition("=")
@@ -123,7 +123,11 @@ class Recipe:
         return recipe
 
     def _changed_one(self, key: str, text: str) -> Recipe:
-        for prefix, name in (("model.", "model_options"), ("dataset.", "dataset_options")):
+        for prefix, name in (
+            ("model.", "model_options"),
+            ("dataset.", "dataset_options"),
+            ("augmentation.", "augmentation_options"),
+        ):
             if key.startswith(prefix):
                 return replace(
                     self, **{name: {**getattr(self, name), key.removeprefix(prefix): _literal(text)}}
@@ -131,7 +135,9 @@ class Recipe:
         kinds = typing.get_type_hints(Recipe)
         if key not in kinds or key.endswith("_options"):
             names = ", ".join(f.name for f in dataclasses.fields(Recipe) if not f.name.endswith("_options"))
-            raise InputError(f"no recipe setting {key!r}: known are {names}, model.KEY and dataset.KEY")
+            raise InputError(
+                f"no recipe setting {key!r}: known are {names}, model.KEY, dataset.KEY and augmentation.KEY"
+            )
         try:
             value = text.lower() in ("1", "true", "yes") if kinds[key] is bool else kinds[key](text)
         except ValueError as error:
@@ -168,7 +174,6 @@ SMALL = Recipe(
     model="small",
     imagenet=True,
     dataset="pool",
-    dataset_options={"role": "train"},
     augmentation="varied",
     steps=12_000,
     batch=4,
@@ -183,9 +188,9 @@ SMALL = Recipe(
     checkpoint_every=250,
 )
 
-POOL = replace(NYUV2, dataset="pool", dataset_options={"role": "train"}, augmentation="varied")
+POOL = replace(NYUV2, dataset="pool", augmentation="varied")
 
-SYNTHETIC = replace(SMALL, dataset="synthetic", dataset_options={}, steps=4_000, validate_every=500)
+SYNTHETIC = replace(SMALL, dataset="synthetic", steps=4_000, validate_every=500)
 
 RECIPES = {"nyuv2": NYUV2, "kitti": KITTI, "pool": POOL, "small": SMALL, "synthetic": SYNTHETIC}
 """By name, as `gbpn train NAME` takes them."""

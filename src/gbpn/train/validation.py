@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import torch
 from torch import nn
 
-from gbpn.data import patterns
+from gbpn.data import Dataset, sparsify
 from gbpn.metrics import MetricTable
 from gbpn.pictures import Row, strip
 from gbpn.sample import Sample
-from gbpn.train.split import Part, validation_generator
+from gbpn.train.recipe import Recipe
 
 SHOWN = ("rmse", "mae", "rel", "delta_1.02", "ause", "rmse_drop_1pct")
 """Numbers of a validation, in the order of the table."""
@@ -20,25 +20,24 @@ PICTURED = 4
 """Frames in the picture strip."""
 
 
-def measured(sample: Sample, index: int, points: int) -> Sample:
-    """The frame with its sensor's measurements, or with `points` random ones where it brings none."""
+def measured(sample: Sample, index: int, pattern: str) -> Sample:
+    """The frame with its sensor's measurements, or measured by `pattern`, the same way in every run."""
     if bool((sample.sparse > 0).any()):
         return sample
-    assert sample.target is not None
-    sparse = patterns.random_points(sample.target, validation_generator(index), count=points)
-    return replace(sample, sparse=sparse)
+    return sparsify(sample, pattern, np.random.default_rng([7, index]))
 
 
 @torch.inference_mode()
-def validate(model: nn.Module, frames: Part, points: int, picture: Path) -> dict[str, float]:
+def validate(model: nn.Module, frames: Dataset, recipe: Recipe, picture: Path) -> dict[str, float]:
     """Averages over `frames`; writes a strip of image, measurements, mean, confidence and error."""
     model.eval()
     device = next(model.parameters()).device
     table = MetricTable()
-    shown = {round(i * (len(frames) - 1) / max(PICTURED - 1, 1)) for i in range(PICTURED)}
+    chosen = spread(len(frames), recipe.validation_limit)
+    shown = {chosen[i] for i in spread(len(chosen), PICTURED)}
     rows: list[Row] = []
-    for index in range(len(frames)):
-        sample = measured(frames.load(index), index, points)
+    for index in chosen:
+        sample = measured(frames.load(index), index, recipe.validation_pattern)
         batch = (sample.image, sample.sparse, sample.intrinsics)
         answer = model(*(tensor[None].to(device) for tensor in batch))
         assert sample.target is not None
@@ -50,3 +49,8 @@ def validate(model: nn.Module, frames: Part, points: int, picture: Path) -> dict
     strip(rows, picture)
     averages = table.averages()
     return {name: averages[name] for name in SHOWN if name in averages}
+
+
+def spread(length: int, count: int) -> list[int]:
+    """At most `count` of range(length), evenly spaced."""
+    return sorted({round(i * (length - 1) / max(count - 1, 1)) for i in range(min(count, length))})
