@@ -19,7 +19,7 @@ from gbpn.data import RECIPES as AUGMENTATIONS
 from gbpn.data import Batch, TrainingView, open_dataset
 from gbpn.depth import DepthDistribution
 from gbpn.errors import BackendError, TrainingError
-from gbpn.losses import probability_loss, squared_loss
+from gbpn.losses import l2_loss, probability_loss
 from gbpn.model import build as build_model
 from gbpn.train import optimiser as optimisation
 from gbpn.train.averaging import WeightAverage
@@ -191,7 +191,7 @@ class _Run:
 
     def _loss(self, answer: DepthDistribution, target: Tensor) -> Tensor:
         if self.recipe.loss == "l2":
-            return squared_loss(answer, target)
+            return l2_loss(answer, target)
         return probability_loss(answer, target, alpha1=self.recipe.alpha1, alpha2=self.recipe.alpha2)
 
     def _require_finite(self, loss: float, norm: float, names: tuple[str, ...]) -> None:
@@ -257,7 +257,7 @@ def _start_model(recipe: Recipe) -> nn.Module:
         return checkpoint.load(recipe.start_from, **recipe.model_options)
     model = build_model(recipe.model, **recipe.model_options)
     if recipe.imagenet:
-        model.load_imagenet()
+        model.start_from_imagenet()
     return model
 
 
