@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 import torch
-from fields import dense_system, directed_field, symmetric_field
 
+from fields import dense_system, directed_field, symmetric_field
 from gbpn import MRF, Gaussian, SymmetricEdges
 from gbpn.errors import BackendError, ConvergenceError, InputError
 from gbpn.gbp.exact import marginal_variance, solve
@@ -50,10 +50,9 @@ def test_marginal_variances_are_the_diagonal_of_the_dense_inverse(kinds: int, si
         )
 
 
-@pytest.mark.parametrize("solver", ["exact", "cg"])
-@pytest.mark.parametrize("variances", [False, True])
+@pytest.mark.parametrize(("solver", "variances"), [("exact", True), ("cg", False)])
 def test_gradients_are_those_of_finite_differences(solver: str, variances: bool) -> None:
-    mrf = symmetric_field(3, 4, batch=2, measured=0.6)
+    mrf = symmetric_field(3, 2, batch=2, measured=0.6)
     assert isinstance(mrf.local, SymmetricEdges)
 
     def outputs(*inputs: torch.Tensor) -> tuple[torch.Tensor, ...]:
