@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from gbpn.data.augment import RECIPES, KittiRecipe, NyuRecipe, VariedRecipe
 from gbpn.data.depth_files import DepthRangeWarning, read_depth, write_depth
+from gbpn.data.folder import FolderDataset
 from gbpn.data.images import read_image, write_image
+from gbpn.data.kitti import KittiDataset
+from gbpn.data.nyuv2 import NyuV2Dataset
 from gbpn.data.pool import PoolDataset
 from gbpn.data.sampling import CORRUPTIONS, PATTERNS, mixture, sparsify
 from gbpn.data.view import Batch, Dataset, TrainingView, collate
+from gbpn.data.void import VoidDataset
 from gbpn.errors import InputError
 
-DATASETS = {"pool": PoolDataset}
+DATASETS: dict[str, Callable[..., Dataset]] = {
+    "nyuv2": NyuV2Dataset,
+    "kitti": KittiDataset,
+    "void": VoidDataset,
+    "folder": FolderDataset,
+    "pool": PoolDataset,
+}
+"""Kind → class; each takes (root, split, **options)."""
 
 __all__ = [
     "CORRUPTIONS",
@@ -23,11 +35,15 @@ __all__ = [
     "Batch",
     "Dataset",
     "DepthRangeWarning",
+    "FolderDataset",
+    "KittiDataset",
     "KittiRecipe",
     "NyuRecipe",
+    "NyuV2Dataset",
     "PoolDataset",
     "TrainingView",
     "VariedRecipe",
+    "VoidDataset",
     "collate",
     "mixture",
     "open_dataset",

@@ -10,12 +10,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
-from PIL import Image
 from torch import Tensor
 
-from gbpn import camera
 from gbpn.data import geometry, patterns, sampling
-from gbpn.data.images import to_pixels, to_tensor
 from gbpn.errors import InputError
 from gbpn.sample import Sample
 
@@ -46,7 +43,7 @@ class NyuRecipe:
         if rng.random() < 0.5:
             sample = geometry.flip(sample)
         angle = rng.uniform(-self.degrees, self.degrees)
-        sample = _released_resize(sample, int(240 * scale), angle)
+        sample = geometry.resize_filtered(sample, int(240 * scale), angle)
         sample = replace(sample, image=colour_jitter(sample.image, rng, self.jitter))
         sample = geometry.scale_depth(geometry.center_crop(sample, self.height, self.width), factor)
         if sample.target is None:
@@ -175,22 +172,3 @@ def principal_colour_noise(image: Tensor, rng: np.random.Generator, deviation: f
 def _grey(image: Tensor) -> Tensor:
     """[1, H, W] luma, ITU-R 601."""
     return (0.299 * image[0] + 0.587 * image[1] + 0.114 * image[2])[None]
-
-
-def _released_resize(sample: Sample, short_side: int, degrees: float) -> Sample:
-    """Turn by nearest pixel, then filter to `short_side` rows, depth too; intrinsics only scale."""
-    height, width = sample.image.shape[-2:]
-    size = (int(short_side * width / height), short_side)
-    picture = Image.fromarray(to_pixels(sample.image))
-    picture = picture.rotate(degrees, Image.Resampling.NEAREST).resize(size, Image.Resampling.BILINEAR)
-    target = sample.target
-    if target is not None:
-        turned = Image.fromarray(target[0].numpy()).rotate(degrees, Image.Resampling.NEAREST)
-        target = torch.from_numpy(np.array(turned.resize(size, Image.Resampling.BILINEAR)))[None]
-    return replace(
-        sample,
-        image=to_tensor(np.asarray(picture)),
-        sparse=torch.zeros(1, size[1], size[0]),
-        target=target,
-        intrinsics=camera.scaled(sample.intrinsics, short_side / height, short_side / height),
-    )

@@ -100,6 +100,30 @@ def resize(sample: Sample, height: int, width: int) -> Sample:
     )
 
 
+def resize_filtered(sample: Sample, short_side: int, degrees: float = 0.0) -> Sample:
+    """As the NYUv2 benchmark resizes: rows to `short_side`, dense depth filtered like colour.
+
+    With `degrees`, a turn by nearest pixel with zero fill comes first. Intrinsics are only multiplied, as in
+    the released code: no half-pixel shift, no roll. Measurements are sampled afterwards: `sparse` is empty.
+    """
+    height, width = sample.image.shape[-2:]
+    size = (int(short_side * width / height), short_side)
+
+    def moved(picture: Image.Image) -> np.ndarray:
+        if degrees:
+            picture = picture.rotate(degrees, Image.Resampling.NEAREST)
+        return np.array(picture.resize(size, Image.Resampling.BILINEAR))
+
+    target = sample.target
+    return replace(
+        sample,
+        image=to_tensor(moved(Image.fromarray(to_pixels(sample.image)))),
+        sparse=torch.zeros(1, size[1], size[0]),
+        target=None if target is None else torch.from_numpy(moved(Image.fromarray(target[0].numpy())))[None],
+        intrinsics=camera.scaled(sample.intrinsics, short_side / height, short_side / height),
+    )
+
+
 def rotate(sample: Sample, degrees: float) -> Sample:
     """Turn the picture counter-clockwise about its centre; what enters from outside is black and unmeasured.
 

@@ -1,0 +1,157 @@
+"""Camera and LiDAR calibration from files: plain matrices, and KITTI's three kinds of text.
+
+raw        calib_cam_to_cam.txt (P_rect_02, R_rect_00, …) with calib_velo_to_cam.txt (R, T) beside it
+odometry   calib.txt (P0 … P3, Tr)
+object     000000.txt (P0 … P3, R0_rect, Tr_velo_to_cam)
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from gbpn.errors import DatasetError, InputError
+
+
+@dataclass(frozen=True, kw_only=True)
+class SensorCalibration:
+    """How points of a scanner come into a picture."""
+
+    intrinsics: Tensor
+    """[3, 3] float64."""
+    to_camera: Tensor
+    """[4, 4] float64: homogeneous scanner coordinates → camera coordinates (x right, y down, z forward)."""
+
+
+def read_intrinsics(path: str | Path) -> Tensor:
+    """[3, 3] float32 from a text, .json (key K) or .npy file of 3×3, 3×4 or `fx fy cx cy`."""
+    path = Path(path)
+    numbers = _read_numbers(path, key="K")
+    try:
+        return intrinsics_of(numbers)
+    except InputError as error:
+        raise DatasetError(f"{path}: {error}") from error
+
+
+def intrinsics_of(numbers: np.ndarray) -> Tensor:
+    """[3, 3] float32 from fx fy cx cy, 3×3, 3×4 (KITTI P; the last column is dropped) or 4×4 numbers."""
+    flat = np.asarray(numbers, dtype=np.float64).reshape(-1)
+    if flat.size == 4:
+        fx, fy, cx, cy = flat
+        matrix = np.array([[fx, 0, cx], [0, fy, cy], [0, 0, 1]])
+    elif flat.size in (9, 12, 16):
+        matrix = flat.reshape({9: (3, 3), 12: (3, 4), 16: (4, 4)}[flat.size])[:3, :3]
+    else:
+        raise InputError(f"intrinsics are 'fx fy cx cy' or a 3×3, 3×4 or 4×4 matrix; got {flat.size} numbers")
+    if not (
+        np.isfinite(matrix).all() and matrix[0, 0] > 0 and matrix[1, 1] > 0 and abs(matrix[2, 2] - 1) < 1e-6
+    ):
+        raise InputError(
+            f"intrinsics must have positive focal lengths and a last row 0 0 1; got {matrix.tolist()}"
+        )
+    return torch.tensor(matrix, dtype=torch.float32)
+
+
+def read_extrinsics(path: str | Path) -> Tensor:
+    """[4, 4] float64 from 12 (3×4) or 16 numbers: cloud coordinates → camera coordinates."""
+    path = Path(path)
+    flat = _read_numbers(path, key="T").reshape(-1)
+    if flat.size not in (12, 16):
+        raise DatasetError(f"{path}: extrinsics are a 3×4 or 4×4 matrix; got {flat.size} numbers")
+    matrix = np.eye(4)
+    matrix[: flat.size // 4] = flat.reshape(-1, 4)
+    turn = matrix[:3, :3]
+    if not np.allclose(turn @ turn.T, np.eye(3), atol=1e-2) or np.linalg.det(turn) < 0:
+        raise DatasetError(f"{path}: the left 3×3 block must be a rotation; got {turn.round(3).tolist()}")
+    return torch.from_numpy(matrix)
+
+
+def read_kitti_table(path: str | Path) -> dict[str, np.ndarray]:
+    """KITTI's `name: numbers` lines; lines without numbers (dates) are left out."""
+    path = Path(path)
+    if not path.is_file():
+        raise DatasetError(f"{path}: no such calibration file")
+    table = {}
+    for line in path.read_text(errors="replace").splitlines():
+        name, separator, values = line.partition(":")
+        try:
+            numbers = np.array([float(word) for word in values.split()])
+        except ValueError:
+            continue
+        if separator and numbers.size:
+            table[name.strip()] = numbers
+    if not table:
+        raise DatasetError(f"{path}: no 'name: numbers' line; expected a KITTI calibration file")
+    return table
+
+
+def kitti_intrinsics(path: str | Path, camera: int = 2) -> Tensor:
+    """[3, 3] float32 of a rectified camera from calib_cam_to_cam.txt or calib.txt."""
+    table = read_kitti_table(path)
+    for name in (f"P_rect_{camera:02}", f"P{camera}"):
+        if name in table and table[name].size == 12:
+            return intrinsics_of(table[name])
+    raise DatasetError(f"{path}: neither P_rect_{camera:02} nor P{camera} with 12 numbers in it")
+
+
+def kitti_calibration(path: str | Path, camera: int = 2) -> SensorCalibration:
+    """LiDAR to rectified colour camera, from any of KITTI's layouts; `path` is a file or its folder."""
+    path = Path(path)
+    if path.is_dir():
+        names = ("calib_cam_to_cam.txt", "calib.txt")
+        found = [path / name for name in names if (path / name).is_file()]
+        if not found:
+            raise DatasetError(f"{path}: expected {' or '.join(names)} in this folder")
+        path = found[0]
+    table = read_kitti_table(path)
+    projection = table.get(f"P_rect_{camera:02}", table.get(f"P{camera}"))
+    if projection is None or projection.size != 12:
+        raise DatasetError(f"{path}: neither P_rect_{camera:02} nor P{camera} with 12 numbers in it")
+    projection = projection.reshape(3, 4)
+    intrinsics = projection[:, :3]
+    baseline = np.eye(4)  # P = K [I | t]: from the reference camera to this one
+    baseline[:3, 3] = np.linalg.solve(intrinsics, projection[:, 3])
+    rectify = np.eye(4)
+    rectification = table.get("R_rect_00", table.get("R0_rect", table.get("R_rect")))
+    if rectification is not None:
+        rectify[:3, :3] = rectification.reshape(3, 3)
+    to_camera = baseline @ rectify @ _scanner_to_reference(path, table)
+    return SensorCalibration(
+        intrinsics=torch.from_numpy(intrinsics.copy()), to_camera=torch.from_numpy(to_camera)
+    )
+
+
+def _scanner_to_reference(path: Path, table: dict[str, np.ndarray]) -> np.ndarray:
+    """[4, 4]: scanner to the unrectified reference camera."""
+    rigid = np.eye(4)
+    for name in ("Tr", "Tr_velo_to_cam", "Tr_velo_cam"):
+        if name in table and table[name].size == 12:
+            rigid[:3] = table[name].reshape(3, 4)
+            return rigid
+    beside = path.parent / "calib_velo_to_cam.txt"
+    if not beside.is_file():
+        raise DatasetError(f"{path}: no Tr in it and no calib_velo_to_cam.txt beside it")
+    scanner = read_kitti_table(beside)
+    if "R" not in scanner or "T" not in scanner:
+        raise DatasetError(f"{beside}: expected lines R: (9 numbers) and T: (3 numbers)")
+    rigid[:3, :3], rigid[:3, 3] = scanner["R"].reshape(3, 3), scanner["T"]
+    return rigid
+
+
+def _read_numbers(path: Path, key: str) -> np.ndarray:
+    if not path.is_file():
+        raise DatasetError(f"{path}: no such file")
+    try:
+        if path.suffix == ".npy":
+            return np.load(path, allow_pickle=False).astype(np.float64)
+        if path.suffix == ".json":
+            content = json.loads(path.read_text())
+            return np.asarray(content[key] if isinstance(content, dict) else content, dtype=np.float64)
+        return np.array([float(word) for word in path.read_text().replace(",", " ").split()])
+    except (ValueError, KeyError, TypeError) as error:
+        raise DatasetError(f"{path}: not a matrix of numbers ({error})") from error
