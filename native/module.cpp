@@ -6,6 +6,7 @@
 
 namespace nb = nanobind;
 
+void bind_attention(nb::module_ &module);
 void bind_gbp(nb::module_ &module);
 
 NB_MODULE(_native, module) {
@@ -14,5 +15,6 @@ NB_MODULE(_native, module) {
                "Instruction set in use: baseline, avx2 or avx512.");
     module.def("force_simd_level", &gbpn::force_level, nb::arg("name"),
                "Use this instruction set from now on; 'auto' for the best that runs here.");
+    bind_attention(module);
     bind_gbp(module);
 }

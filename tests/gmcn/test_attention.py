@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.util
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -12,7 +14,10 @@ from gbpn.errors import BackendError, InputError
 from gbpn.gmcn.attention import neighbourhood_attention, reference
 from gbpn.gmcn.attention.window import fitting_dilation, neighbours
 
-BACKENDS = ("reference",)
+needs_native = pytest.mark.skipif(
+    importlib.util.find_spec("gbpn._native") is None, reason="needs the compiled module gbpn._native"
+)
+BACKENDS = ("reference", pytest.param("cpu", marks=needs_native))
 NOISE = 1.1e-6
 """Float32 noise of the released arithmetic (GOLDENS.md); we allow ten times that."""
 

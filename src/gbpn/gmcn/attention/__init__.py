@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+from collections.abc import Callable
 
+import torch
 from torch import Tensor
 
 from gbpn.errors import BackendError, InputError, require_shape
@@ -18,6 +20,8 @@ from gbpn.gmcn.attention.window import fitting_dilation, kernel_of, neighbours
 __all__ = ["fitting_dilation", "kernel_of", "neighbourhood_attention", "neighbours"]
 
 BACKENDS = ("reference", "cpu", "triton")
+COMPILED = importlib.util.find_spec("gbpn._native") is not None
+TRITON = importlib.util.find_spec("triton") is not None
 
 
 def neighbourhood_attention(
@@ -43,14 +47,27 @@ def neighbourhood_attention(
     name = backend if backend != "auto" else _automatic(query)
     if name not in BACKENDS:
         raise BackendError(f"backend must be one of auto, {', '.join(BACKENDS)}; got {backend!r}")
-    module = importlib.import_module(f"gbpn.gmcn.attention.{name}")
-    attended: Tensor = module.neighbourhood_attention(query, key, value, bias, dilation=dilation, scale=scale)
+    attended: Tensor = _form(name)(query, key, value, bias, dilation=dilation, scale=scale)
     return attended
+
+
+def _form(name: str) -> Callable[..., Tensor]:
+    """The function of a backend; each is loaded on first use."""
+    form: Callable[..., Tensor]
+    if name == "reference":
+        from gbpn.gmcn.attention.reference import neighbourhood_attention as form
+    elif name == "cpu":
+        from gbpn.gmcn.attention.cpu import neighbourhood_attention as form
+    else:
+        form = importlib.import_module("gbpn.gmcn.attention.triton").neighbourhood_attention
+    return form
 
 
 def _automatic(query: Tensor) -> str:
     """The fastest form that takes this tensor here."""
-    return "reference"
+    if query.device.type == "cpu" and query.dtype in (torch.float32, torch.float64) and COMPILED:
+        return "cpu"
+    return "triton" if query.is_cuda and TRITON else "reference"
 
 
 def _check(query: Tensor, key: Tensor, value: Tensor, bias: Tensor, dilation: int) -> None:
