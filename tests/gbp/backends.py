@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from fields import symmetric_field
-
 from gbpn import infer
 from gbpn.errors import BackendError
 
