@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -87,6 +89,18 @@ class Model(nn.Module):
         for encoder in encoders:
             encoder.start_from_imagenet()
         return self
+
+    def save_pretrained(self, folder: str | os.PathLike[str], *, half: bool = False) -> Path:
+        """Write `config.json` and `model.safetensors`, which `gbpn.load(folder)` reads."""
+        from gbpn import hub
+
+        return hub.save_pretrained(self, folder, half=half)
+
+    def push_to_hub(self, repo_id: str, *, half: bool = False, private: bool = False) -> str:
+        """Upload to the Hugging Face hub, from where `gbpn.load(repo_id)` reads."""
+        from gbpn import hub
+
+        return hub.push_to_hub(self, repo_id, half=half, private=private)
 
     def frame(self, image: Tensor, intrinsics: Tensor | None) -> Frame:
         """The image in this model's dtype, normalised and padded."""

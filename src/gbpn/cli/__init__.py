@@ -7,7 +7,7 @@ import sys
 import typer
 from rich.console import Console
 
-from gbpn.cli import bench
+from gbpn.cli import bench, convert, info
 from gbpn.errors import GbpnError
 
 app = typer.Typer(
@@ -18,6 +18,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.add_typer(bench.app, name="bench")
+app.command("convert")(convert.convert)
+app.command("info")(info.info)
 
 
 def main() -> None:

@@ -1,0 +1,221 @@
+"""Weight files: safetensors with the configuration inside, and the authors' released files.
+
+A file of ours carries in its metadata: `format` "gbpn", `version`, `config`, `card` (licence, training data,
+numbers) and `calibration`, the last three as JSON. Nothing goes over the network unless a hub id is
+asked for.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import re
+import tempfile
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save as to_bytes
+from torch import Tensor
+
+from gbpn import released
+from gbpn.config import ModelConfig, named
+from gbpn.depth import Calibration
+from gbpn.errors import CheckpointError, InputError
+from gbpn.model import GBPN, AffineModel, Model, from_config
+
+FORMAT, VERSION = "gbpn", 1
+EMBEDDED = Path(__file__).parent / "weights"
+"""Weight files that come with the package."""
+HUB_ID = re.compile(r"[\w.-]+/[\w.-]+(/[\w./-]+)?")
+"""owner/name, perhaps with a folder inside."""
+
+
+def load(
+    source: str | os.PathLike[str] = "default",
+    *,
+    config: str | None = None,
+    device: str | torch.device = "cpu",
+    backend: str = "auto",
+    fuse: bool = False,
+    **overrides: Any,
+) -> GBPN | AffineModel:
+    """A model in evaluation mode from a name, a file, a folder or a hub id.
+
+    source     "default" or another name of embedded weights; a `.safetensors` file; the authors' `.pth`;
+               a folder with `model.safetensors`; "owner/name[/folder]" on the Hugging Face hub
+    config     name of the configuration for a file that has none inside (released files: "gbpn-2")
+    fuse       merge batch norms for speed; the model can then not be trained
+    overrides  any field of the configuration, e.g. image_mean=(0, 0, 0) for images already normalised
+    """
+    path, hint = _find(source)
+    tensors, metadata = read(path)
+    base = _config_of(path, tensors, metadata, config or hint)
+    try:
+        model = from_config(base.overridden(overrides))
+    except InputError as error:
+        raise CheckpointError(f"{path}: {error}") from error
+    if released.is_released(tensors):
+        tensors = released.from_released(tensors, model.state_dict())
+    _fill(model, tensors, path)
+    model.card = _json(path, metadata, "card", {})
+    if stored := _json(path, metadata, "calibration", None):
+        model.calibration = Calibration(
+            knots=tuple(stored["knots"]), log_std=tuple(stored["log_std"]), relative=stored["relative"]
+        )
+    model.eval().to(device)
+    model.use_backend(backend)
+    if fuse:
+        model.fuse()
+    return model
+
+
+def save(
+    model: Model,
+    path: str | os.PathLike[str],
+    *,
+    half: bool = False,
+    card: Mapping[str, Any] | None = None,
+    tensors: Mapping[str, Tensor] | None = None,
+) -> Path:
+    """Write one safetensors file, at once or not at all.
+
+    half     store weights in 16 bits (statistics and biases stay in 32); half the size
+    card     licence, training data, numbers; None keeps what the model carries
+    tensors  another state of the same model, such as an average over training
+    """
+    if model.fused:
+        raise CheckpointError(
+            "a fused model has no batch norms left to save: save before fuse()"
+        )
+    state = dict(model.state_dict() if tensors is None else tensors)
+    stored = {name: _stored(tensor, half) for name, tensor in state.items()}
+    calibration = asdict(model.calibration) if model.calibration is not None else None
+    metadata = {
+        "format": FORMAT,
+        "version": str(VERSION),
+        "config": json.dumps(model.config.as_dict()),
+        "card": json.dumps(dict(model.card if card is None else card)),
+        "calibration": json.dumps(calibration),
+    }
+    return write_bytes(Path(path), to_bytes(stored, metadata))
+
+
+def _stored(tensor: Tensor, half: bool) -> Tensor:
+    tensor = tensor.detach().cpu().contiguous()
+    largest = torch.finfo(torch.float16).max
+    if half and tensor.is_floating_point() and tensor.dim() > 1 and tensor.numel() > 1:
+        return tensor.half() if float(tensor.abs().max()) < largest else tensor
+    return tensor
+
+
+def write_bytes(path: Path, data: bytes) -> Path:
+    """Write through a temporary file in the same folder, so that no half-written file is ever seen."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+    return path
+
+
+def read(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
+    """Tensors and metadata of a weight file; an error names what is wrong with it."""
+    if not path.is_file():
+        raise CheckpointError(f"no weight file at {path}")
+    if path.suffix == ".safetensors":
+        try:
+            with safe_open(path, framework="pt") as file:
+                metadata = file.metadata() or {}
+                return {name: file.get_tensor(name) for name in file.keys()}, metadata  # noqa: SIM118
+        except (SafetensorError, OSError) as error:
+            raise CheckpointError(f"{path} is truncated or not a safetensors file: {error}") from error
+    try:
+        content = torch.load(path, map_location="cpu", weights_only=True)
+    except (RuntimeError, EOFError, pickle.UnpicklingError, OSError, KeyError, ValueError) as error:
+        reason = str(error).partition("\n")[0]
+        raise CheckpointError(f"{path} is truncated or not a file of plain tensors: {reason}") from error
+    tensors = content.get("net", content) if isinstance(content, dict) else None
+    if not isinstance(tensors, dict) or not all(isinstance(t, Tensor) for t in tensors.values()):
+        raise CheckpointError(
+            f"{path} must hold tensors by name, or such a table under 'net'; got {type(content).__name__}"
+        )
+    return tensors, {}
+
+
+def _find(source: str | os.PathLike[str]) -> tuple[Path, str | None]:
+    """The file behind a name, a path or a hub id, and the configuration its place suggests."""
+    text, path = os.fspath(source), Path(source)
+    if path.is_file():
+        return path, None
+    if path.is_dir():
+        return path / "model.safetensors", None
+    if (embedded := EMBEDDED / f"{text}.safetensors").is_file():
+        return embedded, None
+    if text == "default":
+        raise CheckpointError(
+            "this installation has no embedded default weights: give a weight file, "
+            "or build an untrained model with gbpn.build"
+        )
+    if path.suffix in (".safetensors", ".pth", ".pt") or not HUB_ID.fullmatch(text):
+        names = ", ".join(sorted(file.stem for file in EMBEDDED.glob("*.safetensors"))) or "none"
+        raise CheckpointError(
+            f"no weights {text!r}: not a file or folder, not embedded (there are: {names}), "
+            "not a hub id owner/name"
+        )
+    from gbpn.hub import download
+
+    return download(text)
+
+
+def _config_of(
+    path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, str], name: str | None
+) -> ModelConfig:
+    if "config" in metadata:
+        if metadata.get("format") != FORMAT or metadata.get("version") != str(VERSION):
+            raise CheckpointError(
+                f"{path} must be of format {FORMAT} version {VERSION}; got {metadata.get('format')!r} "
+                f"version {metadata.get('version')!r}: use the gbpn release that wrote it"
+            )
+        try:
+            return ModelConfig.from_dict(_json(path, metadata, "config", {}))
+        except (InputError, TypeError) as error:
+            raise CheckpointError(f"{path} has a configuration this release cannot read: {error}") from error
+    if name is not None:
+        return named(name)
+    if released.is_released(tensors):
+        return named("gbpn-2")
+    raise CheckpointError(
+        f"{path} has no configuration inside and is not the authors' layout: say which with config='gbpn-2'"
+    )
+
+
+def _json(path: Path, metadata: Mapping[str, str], key: str, default: Any) -> Any:
+    try:
+        return json.loads(metadata[key]) if key in metadata else default
+    except json.JSONDecodeError as error:
+        raise CheckpointError(f"{path} has damaged metadata {key!r}: {error}") from error
+
+
+def _fill(model: Model, tensors: Mapping[str, Tensor], path: Path) -> None:
+    """Copy tensors in, or say which are missing, unknown or of another shape."""
+    wanted = model.state_dict()
+    missing = sorted(set(wanted) - set(tensors))
+    extra = sorted(set(tensors) - set(wanted))
+    shapes = [n for n in wanted if n in tensors and tensors[n].shape != wanted[n].shape]
+    if missing or extra or shapes:
+        kinds = (("missing", missing), ("unknown", extra), ("of another shape", shapes))
+        parts = [f"{len(names)} {kind} (first: {names[0]})" for kind, names in kinds if names]
+        raise CheckpointError(
+            f"{path} does not fit configuration {model.config.name!r} of {len(wanted)} tensors: "
+            + ", ".join(parts)
+        )
+    model.load_state_dict(dict(tensors))

@@ -1,0 +1,39 @@
+"""`gbpn convert`: the authors' released file, or any other of ours, to one safetensors file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def convert(
+    source: Annotated[Path, typer.Argument(help="The authors' result_ema.pth, or a weight file of gbpn.")],
+    target: Annotated[Path, typer.Argument(help="The .safetensors file to write.")],
+    config: Annotated[
+        str | None,
+        typer.Option(help="Configuration of a file without one: gbpn-2 (NYUv2), gbpn-2-kitti, …"),
+    ] = None,
+    half: Annotated[bool, typer.Option("--half", help="Store weights in 16 bits.")] = False,
+    licence: Annotated[str | None, typer.Option(help="Licence to note in the file.")] = None,
+    training_data: Annotated[str | None, typer.Option(help="Training data to note in the file.")] = None,
+) -> None:
+    """Convert weights to safetensors with the configuration inside."""
+    from gbpn.checkpoint import load, read, save
+    from gbpn.errors import InputError
+    from gbpn.released import is_released
+
+    if target.suffix != ".safetensors":
+        raise InputError(f"the target must end in .safetensors; got {target.name}")
+    model = load(source, config=config)
+    card = dict(model.card)
+    if is_released(read(source)[0]):
+        card.setdefault("licence", "MIT")
+        card.setdefault("source", "converted from the authors' released file")
+    for key, value in (("licence", licence), ("training_data", training_data)):
+        if value is not None:
+            card[key] = value
+    save(model, target, half=half, card=card)
+    megabytes = target.stat().st_size / 1e6
+    typer.echo(f"{target}: {model.config.name}, {len(model.state_dict())} tensors, {megabytes:.1f} MB")

@@ -1,0 +1,114 @@
+"""`gbpn info`: what is in a weight file, or what there is to build."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from gbpn.model import Model
+
+SIZE = (256, 320)
+"""Height and width at which multiply-adds are stated."""
+
+
+def info(
+    weights: Annotated[
+        str | None,
+        typer.Argument(help="Weight file, folder, embedded name, configuration name or hub id; none lists all."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Configuration, parameters, multiply-adds, licence, training data and numbers of a model."""
+    import json
+
+    from rich.console import Console
+
+    from gbpn.config import CONFIGS
+
+    console = Console(highlight=False, soft_wrap=True)
+    if weights is None:
+        _list(console, as_json)
+        return
+    from gbpn.checkpoint import load
+    from gbpn.model import build
+
+    untrained = weights in CONFIGS
+    facts = _facts(build(weights) if untrained else load(weights), untrained)
+    if as_json:
+        typer.echo(json.dumps(facts, indent=2))
+        return
+    for key, value in facts.items():
+        if isinstance(value, dict):
+            console.print(f"[bold]{key}[/]" + ("" if value else " none"))
+            for name, inner in value.items():
+                console.print(f"  {name:20} {inner}", markup=False)
+        else:
+            console.print(f"[bold]{key}[/] {value}")
+
+
+def _facts(model: Model, untrained: bool) -> dict[str, object]:
+    from gbpn.cost import multiply_adds, parameters
+
+    counts = multiply_adds(model, *SIZE)
+    card = dict(model.card)
+    unstated = "untrained" if untrained else "not stated in the file"
+    return {
+        "name": model.config.name,
+        "parameters": parameters(model),
+        f"multiply-adds at {SIZE[0]}×{SIZE[1]}": {**counts, "total": sum(counts.values())},
+        "licence": card.pop("licence", unstated),
+        "training data": card.pop("training_data", unstated),
+        "numbers": card.pop("numbers", {}),
+        **({"card": card} if card else {}),
+        "calibrated": model.calibration is not None,
+        "config": model.config.as_dict(),
+    }
+
+
+def _list(console: object, as_json: bool) -> None:
+    """All named configurations, embedded weights, and the backends that work here."""
+    import json
+
+    from rich.console import Console
+    from rich.table import Table
+
+    from gbpn.checkpoint import EMBEDDED
+    from gbpn.config import CONFIGS
+
+    assert isinstance(console, Console)
+    embedded = sorted(file.stem for file in EMBEDDED.glob("*.safetensors"))
+    backends = available_backends()
+    if as_json:
+        listing = {"configurations": list(CONFIGS), "embedded weights": embedded, "backends": backends}
+        typer.echo(json.dumps(listing, indent=2))
+        return
+    table = Table("configuration", "encoder", "iterations", "edges", "learned edges", "heads", box=None)
+    for name, config in CONFIGS.items():
+        iterations = " + ".join(str(count) for count in config.iterations)
+        edges = f"{config.neighbours} {config.edges}" if config.solver == "gbp" else "affine fit"
+        far = str(config.nonlocal_edges) if config.solver == "gbp" else ""
+        table.add_row(name, config.encoder, iterations, edges, far, config.heads)
+    console.print(table)
+    console.print(f"\n[bold]embedded weights[/] {', '.join(embedded) or 'none'}")
+    console.print("[bold]backends[/]")
+    for name, state in backends.items():
+        console.print(f"  {name:10} {state}", markup=False)
+
+
+def available_backends() -> dict[str, str]:
+    """Name → "available", or what it would need."""
+    import importlib.util
+
+    import torch
+
+    compiled = importlib.util.find_spec("gbpn._native") is not None
+    triton = importlib.util.find_spec("triton") is not None
+    return {
+        "reference": "available",
+        "cpu": "available" if compiled else "needs the compiled extension, gbpn._native",
+        "triton": "needs pip install gbpn[gpu]"
+        if not triton
+        else ("available" if torch.cuda.is_available() else "installed; needs a GPU"),
+    }

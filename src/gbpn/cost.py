@@ -1,0 +1,43 @@
+"""What a model costs: parameters, and multiply-adds of its network at an image size."""
+
+from __future__ import annotations
+
+import copy
+
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+from gbpn.gmcn.affine import AffineNetwork
+from gbpn.model import GBPN, Model
+
+
+def parameters(model: torch.nn.Module) -> int:
+    """Trainable numbers; buffers such as running statistics are not counted."""
+    return sum(parameter.numel() for parameter in model.parameters())
+
+
+def multiply_adds(model: Model, height: int, width: int) -> dict[str, int]:
+    """Multiply-adds of each stage's network for one image, by torch's counter, without computing anything.
+
+    Convolutions, transposed convolutions and attention (scores and weighted sum) count; norms, activations
+    and belief propagation (a few operations per message) do not. Sides must be multiples of 32.
+    """
+    twin = copy.deepcopy(model).to("meta").eval()
+    twin.use_backend("reference")
+    image = torch.zeros(1, 3, height, width, device="meta")
+    depth, intrinsics = image[:, :1], torch.zeros(1, 3, 3, device="meta")
+    counts: dict[str, int] = {}
+    with torch.no_grad():
+        if not isinstance(twin, GBPN):
+            assert isinstance(twin.network, AffineNetwork)
+            with FlopCounterMode(display=False) as counter:
+                twin.network(image, intrinsics)
+            return {"stage 1": counter.get_total_flops() // 2}
+        with FlopCounterMode(display=False) as counter:
+            drawing = twin.first.draw(image, intrinsics)
+        counts["stage 1"] = counter.get_total_flops() // 2
+        if twin.second is not None:
+            with FlopCounterMode(display=False) as counter:
+                twin.second.redraw(image, intrinsics, depth, depth, drawing)
+            counts["stage 2"] = counter.get_total_flops() // 2
+    return counts

@@ -1,0 +1,65 @@
+"""The bricks: what folding, drop path and the start of training promise."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional
+
+from gbpn.gmcn.blocks import ConvNorm, DropPath, ResidualBlock
+
+
+def shaken(module: nn.Module) -> nn.Module:
+    """Norms with statistics and scales as after training."""
+    for part in module.modules():
+        if isinstance(part, nn.BatchNorm2d):
+            for tensor in (part.weight.data, part.running_var):
+                tensor.uniform_(0.5, 1.5)
+            for tensor in (part.bias.data, part.running_mean):
+                tensor.normal_(0, 0.3)
+    return module.eval()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"stride": 2},
+        {"padding": "replicate"},
+        {"kernel": 5, "stride": 2, "groups": 4, "padding": "same", "activation": functional.relu6},
+        {"kernel": 2, "transposed": True},
+        {"kernel": 1, "activation": functional.gelu},
+    ],
+)
+@torch.no_grad()
+def test_folding_keeps_the_function(options: dict) -> None:
+    torch.manual_seed(0)
+    block = shaken(ConvNorm(4, 8, **options).double())
+    x = torch.randn(2, 4, 10, 14, dtype=torch.float64)
+    before = block(x)
+    block.fold()
+    assert isinstance(block.norm, nn.Identity)
+    torch.testing.assert_close(block(x), before, rtol=1e-12, atol=1e-12)
+    block.fold()  # a second time changes nothing
+    torch.testing.assert_close(block(x), before, rtol=1e-12, atol=1e-12)
+
+
+def test_replicate_padding_sees_no_border_on_a_constant_image() -> None:
+    block = shaken(ConvNorm(3, 5, padding="replicate"))
+    out = block(torch.full((1, 3, 6, 7), 0.7))
+    torch.testing.assert_close(out, out[..., :1, :1].expand_as(out))
+
+
+def test_residual_block_starts_as_the_identity() -> None:
+    x = torch.randn(2, 6, 5, 4)
+    torch.testing.assert_close(ResidualBlock(6)(x), x, rtol=0, atol=0)
+
+
+def test_drop_path_keeps_the_mean_and_is_off_in_evaluation() -> None:
+    torch.manual_seed(0)
+    drop, ones = DropPath(0.25), torch.ones(40_000, 1, 1, 1)
+    dropped = drop(ones)
+    assert set(dropped.unique().tolist()) == {0.0, pytest.approx(4 / 3)}
+    assert dropped.mean().item() == pytest.approx(1, abs=0.02)  # four standard errors
+    assert drop.eval()(ones) is ones

@@ -1,0 +1,77 @@
+"""Channels of the heads: the released table, and what a start means."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from gbpn import LocalEdges, SymmetricEdges
+from gbpn.config import Start, named
+from gbpn.gmcn import ChannelLayout, HeadMaps
+
+
+def test_channels_of_the_released_heads() -> None:
+    config = named("gbpn-2")
+    assert ChannelLayout.of(config, 0).channels == {"weight": 77, "difference": 75, "damping": 10, "offset": 30}
+    assert ChannelLayout.of(config, 1).channels == {
+        "weight": 122,
+        "difference": 120,
+        "damping": 16,
+        "offset": 48,
+    }
+
+
+def maps_of(layout: ChannelLayout, size: tuple[int, int] = (3, 4)) -> HeadMaps:
+    """Every channel holds its own index."""
+    counts = layout.channels
+
+    def ramp(name: str) -> torch.Tensor:
+        return torch.arange(counts[name], dtype=torch.float32).view(1, -1, 1, 1).expand(1, -1, *size)
+
+    return HeadMaps(*(ramp(n) for n in ("weight", "difference", "damping")), ramp("offset"))
+
+
+def test_released_channel_order() -> None:
+    """FACTS: pairwise channels of iteration t start at 15t, five groups of three; offsets are (rows, columns)."""
+    layout = ChannelLayout.of(named("gbpn-1"), 0)
+    drawing = layout.read(maps_of(layout))
+    t, direction, sender, k = 3, 2, 1, 2
+    pixel = (0, 0)
+    assert drawing.local.difference[0, t, direction, sender][pixel] == 15 * t + 3 * direction + sender
+    assert drawing.nonlocal_.difference[0, t, k][pixel] == 15 * t + 12 + k
+    assert drawing.nonlocal_.offset[0, t, k, 0][pixel] == 6 * t + 2 * k
+    assert drawing.nonlocal_.offset[0, t, k, 1][pixel] == 6 * t + 2 * k + 1
+    weight = torch.nn.functional.softplus(torch.tensor(2.0 + 15 * t + 3 * direction + sender))
+    torch.testing.assert_close(drawing.local.weight[0, t, direction, sender][pixel], weight)
+    torch.testing.assert_close(drawing.local.damping[0, t][pixel], torch.tensor(2.0 * t).sigmoid())
+    torch.testing.assert_close(drawing.nonlocal_.damping[0, t][pixel], torch.tensor(2.0 * t + 1).sigmoid())
+    assert drawing.residual[0, 0][pixel] == 1
+
+
+@pytest.mark.parametrize("edges", ["directed", "symmetric"])
+@pytest.mark.parametrize("neighbours", [4, 8])
+@pytest.mark.parametrize("nonlocal_edges", [0, 3])
+def test_a_start_is_what_the_field_says(edges: str, neighbours: int, nonlocal_edges: int) -> None:
+    start = Start(weight=8, diagonal=1.5, nonlocal_=2.5, unary=4, damping=0.6, residual=-3)
+    layout = ChannelLayout(sets=2, edges=edges, neighbours=neighbours, nonlocal_edges=nonlocal_edges)
+    maps = {name: bias.view(1, -1, 1, 1).expand(1, -1, 5, 6) for name, bias in layout.biases(start).items()}
+    drawing = layout.read(HeadMaps(maps["weight"], maps["difference"], maps["damping"], maps.get("offset")))
+    sparse = torch.ones(1, 1, 5, 6)
+    field = drawing.field(sparse, sparse > 0)
+    field.check()
+    assert field.iterations == 2
+    local = field.local.directed()
+    assert isinstance(drawing.local, LocalEdges if edges == "directed" else SymmetricEdges)
+    middle = local.weight[0, 0, :, :, 2, 3]  # [4, E]: a pixel with all its neighbours
+    wanted = torch.tensor([1.5, 8, 1.5] if neighbours == 8 else [8.0]).expand(4, -1)
+    torch.testing.assert_close(middle, wanted)
+    torch.testing.assert_close(local.damping, torch.full_like(local.damping, 0.6))
+    torch.testing.assert_close(field.weight, torch.full_like(field.weight, 4.0))
+    assert float(drawing.residual.mean()) == -3
+    if nonlocal_edges:
+        torch.testing.assert_close(field.nonlocal_.weight, torch.full_like(field.nonlocal_.weight, 2.5))
+
+
+def test_the_released_start_is_exactly_zero() -> None:
+    for bias in ChannelLayout.of(named("gbpn-2"), 1).biases(Start()).values():
+        assert not bias.any()

@@ -1,0 +1,76 @@
+"""The probability loss against the released numbers and against hand-computed ones."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from gbpn import DepthDistribution
+from gbpn.errors import InputError
+from gbpn.losses import l1_loss, l2_loss, probability_loss
+
+
+def answer(mean: torch.Tensor, logit: torch.Tensor, precision: torch.Tensor | None = None) -> DepthDistribution:
+    precision = torch.ones_like(mean) if precision is None else precision
+    return DepthDistribution(mean=mean, confidence_logit=logit, belief_precision=precision)
+
+
+def test_by_hand() -> None:
+    mean = torch.tensor([[2.0, 3.0], [9.0, 5.0]]).view(1, 1, 2, 2)
+    target = torch.tensor([[2.5, 1.0], [0.0, 5.0]]).view(1, 1, 2, 2)  # one unknown
+    logit = torch.tensor([[0.0, 1.0], [7.0, -1.0]]).view(1, 1, 2, 2)
+    sigmoid = lambda x: 1 / (1 + math.exp(-x))  # noqa: E731
+    cost = sigmoid(0) * (3 * 0.25 + 2 * 0.5) / 2 + sigmoid(1) * (3 * 4 + 2 * 2) / 2
+    doubt = -math.log(sigmoid(0)) - math.log(sigmoid(1)) - math.log(sigmoid(-1))
+    loss = probability_loss(answer(mean, logit), target, alpha1=2, alpha2=3)
+    assert loss.item() == pytest.approx((cost + doubt) / 3, rel=1e-6)
+    assert l2_loss(answer(mean, logit), target).item() == pytest.approx((0.25 + 4) / 3)
+    assert l1_loss(answer(mean, logit), target).item() == pytest.approx((0.5 + 2) / 3)
+
+
+def test_unobserved_pixels_give_no_loss_and_no_gradient() -> None:
+    mean = torch.tensor([1.0, torch.nan, 3.0]).view(1, 1, 1, 3).requires_grad_()
+    logit = torch.tensor([0.5, 0.1, -0.5]).view(1, 1, 1, 3).requires_grad_()
+    precision = torch.tensor([1.0, 0.0, 1.0]).view(1, 1, 1, 3)
+    target = torch.tensor([2.0, 2.0, 2.0]).view(1, 1, 1, 3)
+    for loss in (probability_loss, l2_loss, l1_loss):
+        value = loss(answer(mean, logit, precision), target)
+        keep = [0, 2]
+        seen = answer(mean[..., keep], logit[..., keep])
+        torch.testing.assert_close(value, loss(seen, target[..., keep]))
+        (gradient,) = torch.autograd.grad(value, mean)
+        assert torch.isfinite(gradient).all()
+        assert gradient.flatten()[1] == 0
+
+
+def test_nothing_known_costs_nothing() -> None:
+    mean = torch.full((2, 1, 3, 3), torch.nan, requires_grad=True)
+    loss = probability_loss(answer(mean, torch.zeros(2, 1, 3, 3), torch.zeros(2, 1, 3, 3)), torch.ones(2, 1, 3, 3))
+    loss.backward()
+    assert loss.item() == 0
+    assert not mean.grad.any()
+
+
+def test_the_batch_is_the_mean_of_its_images() -> None:
+    torch.manual_seed(0)
+    mean, logit, target = torch.rand(3, 1, 4, 5) + 1, torch.randn(3, 1, 4, 5), torch.rand(3, 1, 4, 5) + 1
+    single = [probability_loss(answer(mean[i : i + 1], logit[i : i + 1]), target[i : i + 1]) for i in range(3)]
+    torch.testing.assert_close(probability_loss(answer(mean, logit), target), torch.stack(single).mean())
+
+
+def test_a_target_of_another_shape_is_refused() -> None:
+    with pytest.raises(InputError, match="target must have shape"):
+        probability_loss(answer(torch.ones(1, 1, 2, 2), torch.ones(1, 1, 2, 2)), torch.ones(1, 2, 2))
+
+
+@pytest.mark.parametrize(("data", "alpha1"), [("nyu", 1.0), ("kitti", 0.1)])
+def test_released_loss_and_its_gradient(golden, data: str, alpha1: float) -> None:
+    g = golden("op_loss_metrics")
+    mean, logit = (g[k].double().requires_grad_() for k in ("pred", "conf"))
+    loss = probability_loss(answer(mean, logit), g["target"].double(), alpha1=alpha1, alpha2=1.0)
+    torch.testing.assert_close(loss, g[f"loss_{data}"], rtol=1e-12, atol=0)
+    loss.backward()
+    torch.testing.assert_close(mean.grad, g[f"grad_pred_{data}"], rtol=1e-10, atol=1e-14)
+    torch.testing.assert_close(logit.grad, g[f"grad_conf_{data}"], rtol=1e-10, atol=1e-14)
