@@ -12,7 +12,9 @@ from gbpn.errors import InputError
 from gbpn.losses import l1_loss, l2_loss, probability_loss
 
 
-def answer(mean: torch.Tensor, logit: torch.Tensor, precision: torch.Tensor | None = None) -> DepthDistribution:
+def answer(
+    mean: torch.Tensor, logit: torch.Tensor, precision: torch.Tensor | None = None
+) -> DepthDistribution:
     precision = torch.ones_like(mean) if precision is None else precision
     return DepthDistribution(mean=mean, confidence_logit=logit, belief_precision=precision)
 
@@ -47,7 +49,9 @@ def test_unobserved_pixels_give_no_loss_and_no_gradient() -> None:
 
 def test_nothing_known_costs_nothing() -> None:
     mean = torch.full((2, 1, 3, 3), torch.nan, requires_grad=True)
-    loss = probability_loss(answer(mean, torch.zeros(2, 1, 3, 3), torch.zeros(2, 1, 3, 3)), torch.ones(2, 1, 3, 3))
+    loss = probability_loss(
+        answer(mean, torch.zeros(2, 1, 3, 3), torch.zeros(2, 1, 3, 3)), torch.ones(2, 1, 3, 3)
+    )
     loss.backward()
     assert loss.item() == 0
     assert not mean.grad.any()
@@ -56,7 +60,9 @@ def test_nothing_known_costs_nothing() -> None:
 def test_the_batch_is_the_mean_of_its_images() -> None:
     torch.manual_seed(0)
     mean, logit, target = torch.rand(3, 1, 4, 5) + 1, torch.randn(3, 1, 4, 5), torch.rand(3, 1, 4, 5) + 1
-    single = [probability_loss(answer(mean[i : i + 1], logit[i : i + 1]), target[i : i + 1]) for i in range(3)]
+    single = [
+        probability_loss(answer(mean[i : i + 1], logit[i : i + 1]), target[i : i + 1]) for i in range(3)
+    ]
     torch.testing.assert_close(probability_loss(answer(mean, logit), target), torch.stack(single).mean())
 
 

@@ -89,9 +89,7 @@ def save(
     tensors  another state of the same model, such as an average over training
     """
     if model.fused:
-        raise CheckpointError(
-            "a fused model has no batch norms left to save: save before fuse()"
-        )
+        raise CheckpointError("a fused model has no batch norms left to save: save before fuse()")
     state = dict(model.state_dict() if tensors is None else tensors)
     stored = {name: _stored(tensor, half) for name, tensor in state.items()}
     calibration = asdict(model.calibration) if model.calibration is not None else None

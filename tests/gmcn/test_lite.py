@@ -40,7 +40,7 @@ def test_published_weights_give_the_published_features() -> None:
 
 
 def test_other_weights_are_refused() -> None:
-    with pytest.raises(CheckpointError, match="_conv_stem.weight is missing"):
+    with pytest.raises(CheckpointError, match=r"_conv_stem\.weight is missing"):
         LiteEncoder(3).start_from_imagenet({"conv1.weight": torch.zeros(1)})
     with pytest.raises(CheckpointError, match="is missing"):
         LiteEncoder(3).start_from_imagenet({"_conv_stem.weight": torch.zeros(32, 3, 3, 3)})

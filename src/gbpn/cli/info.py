@@ -16,7 +16,7 @@ SIZE = (256, 320)
 def info(
     weights: Annotated[
         str | None,
-        typer.Argument(help="Weight file, folder, embedded name, configuration name or hub id; none lists all."),
+        typer.Argument(help="Weight file, folder, name or hub id; without it, list what there is."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
