@@ -14,6 +14,7 @@ from gbpn.data.kitti import KittiDataset
 from gbpn.data.nyuv2 import NyuV2Dataset
 from gbpn.data.pool import PoolDataset
 from gbpn.data.sampling import CORRUPTIONS, PATTERNS, mixture, sparsify
+from gbpn.data.synthetic import SyntheticDataset
 from gbpn.data.view import Batch, Dataset, TrainingView, collate
 from gbpn.data.void import VoidDataset
 from gbpn.errors import InputError
@@ -24,6 +25,7 @@ DATASETS: dict[str, Callable[..., Dataset]] = {
     "void": VoidDataset,
     "folder": FolderDataset,
     "pool": PoolDataset,
+    "synthetic": SyntheticDataset,
 }
 """Kind → class; each takes (root, split, **options)."""
 
@@ -41,6 +43,7 @@ __all__ = [
     "NyuRecipe",
     "NyuV2Dataset",
     "PoolDataset",
+    "SyntheticDataset",
     "TrainingView",
     "VariedRecipe",
     "VoidDataset",

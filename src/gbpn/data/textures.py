@@ -1,0 +1,95 @@
+"""Procedural colours of surfaces: a place on the surface in metres → RGB."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+KINDS = ("plain", "noise", "checker", "stripes", "bricks", "windows", "patches")
+GRAIN = 64
+"""Side of the repeated table of random values."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Material:
+    """How a surface looks."""
+
+    kind: str
+    first: np.ndarray
+    """[3] RGB in [0, 1]."""
+    second: np.ndarray
+    """[3] RGB in [0, 1]."""
+    size: float
+    """Metres of one period."""
+    angle: float = 0.0
+    """Radians by which the pattern is turned."""
+    roughness: float = 0.1
+    """Strength of the grain over everything."""
+
+
+def random_material(
+    rng: np.random.Generator, kinds: tuple[str, ...] = KINDS, sizes: tuple[float, float] = (0.1, 1.0)
+) -> Material:
+    """Any look; half of the materials have low contrast, as most things do."""
+    first = rng.uniform(0.08, 0.85) + rng.normal(0, rng.choice([0.03, 0.15], p=[0.7, 0.3]), 3)
+    contrast = 0.08 if rng.random() < 0.5 else 0.3
+    second = first + rng.normal(0, contrast) + rng.normal(0, 0.3 * contrast, 3)
+    return Material(
+        kind=str(rng.choice(kinds)),
+        first=first.clip(0.02, 0.98).astype(np.float32),
+        second=second.clip(0.02, 0.98).astype(np.float32),
+        size=float(np.exp(rng.uniform(*np.log(sizes)))),
+        angle=float(rng.choice([0.0, np.pi / 2, rng.uniform(0, np.pi)], p=[0.6, 0.2, 0.2])),
+        roughness=float(rng.uniform(0.0, 0.25)),
+    )
+
+
+def grain_table(rng: np.random.Generator) -> np.ndarray:
+    """[GRAIN, GRAIN] float32 in [0, 1] that repeats without seams."""
+    return rng.random((GRAIN, GRAIN), dtype=np.float32)
+
+
+def paint(material: Material, place: np.ndarray, grain: np.ndarray) -> np.ndarray:
+    """[3, N] colours at `place` [2, N] metres."""
+    cosine, sine = np.float32(np.cos(material.angle)), np.float32(np.sin(material.angle))
+    u = (cosine * place[0] - sine * place[1]) / np.float32(material.size)
+    v = (sine * place[0] + cosine * place[1]) / np.float32(material.size)
+    share = _share(material.kind, u, v, grain)
+    colour = material.first[:, None] + share * (material.second - material.first)[:, None]
+    if material.roughness > 0:
+        fine = smooth_noise(u * 4 + 7, v * 4 + 3, grain) - np.float32(0.5)
+        colour += np.float32(material.roughness) * fine
+    return colour
+
+
+def smooth_noise(u: np.ndarray, v: np.ndarray, grain: np.ndarray) -> np.ndarray:
+    """Value noise with period 1 between independent values."""
+    column, row = np.floor(u), np.floor(v)
+    x, y = u - column, v - row
+    x, y = x * x * (3 - 2 * x), y * y * (3 - 2 * y)
+    left, top = column.astype(np.int32) % GRAIN, row.astype(np.int32) % GRAIN
+    right, bottom = (left + 1) % GRAIN, (top + 1) % GRAIN
+    upper = grain[top, left] + x * (grain[top, right] - grain[top, left])
+    lower = grain[bottom, left] + x * (grain[bottom, right] - grain[bottom, left])
+    return upper + y * (lower - upper)
+
+
+def _share(kind: str, u: np.ndarray, v: np.ndarray, grain: np.ndarray) -> np.ndarray:
+    """How much of the second colour, in [0, 1]."""
+    if kind == "plain":
+        return np.zeros_like(u)
+    if kind == "noise":
+        return np.float32(0.7) * smooth_noise(u, v, grain) + np.float32(0.3) * smooth_noise(
+            3 * u, 3 * v, grain
+        )
+    if kind == "checker":
+        return ((np.floor(u) + np.floor(v)) % 2).astype(np.float32)
+    if kind == "stripes":
+        return (u % 1 < np.float32(0.35)).astype(np.float32)
+    if kind == "bricks":
+        shifted = u + np.float32(0.5) * (np.floor(3 * v) % 2)
+        return ((shifted % 1 < np.float32(0.06)) | (3 * v % 1 < np.float32(0.15))).astype(np.float32)
+    if kind == "windows":
+        return ((np.abs(u % 1 - 0.5) < 0.22) & (np.abs(v % 1 - 0.5) < 0.3)).astype(np.float32)
+    return grain[np.floor(v).astype(np.int32) % GRAIN, np.floor(u).astype(np.int32) % GRAIN]  # patches
