@@ -11,6 +11,10 @@ from gbpn.errors import require_shape
 
 VALID = 1e-3
 """Metres; a target at or below it is not known."""
+RELATIVE_SCALE = 0.05
+"""Expected |relative error| where `scale_free_loss` wants the confidence logit to be 0."""
+LOGIT_LIMIT = 8.0
+"""Confidence logits beyond this are not pushed further by `scale_free_loss`."""
 SMALLEST_ERROR = 1e-6
 """Metres; the largest error of an image, by which its errors are divided, is at least this."""
 
@@ -30,6 +34,25 @@ def probability_loss(
     cost = logit.sigmoid() * (alpha2 * error.square() + alpha1 * error.abs()) / largest
     doubt = functional.softplus(-logit)  # −log of the confidence
     return _mean_over_valid(cost + doubt, valid)
+
+
+def scale_free_loss(
+    distribution: DepthDistribution, target: Tensor, *, squares: float = 3.0, doubt: float = 0.03
+) -> Tensor:
+    """Errors in units of each image's median known depth, so that rooms and streets weigh the same.
+
+    mean(|d| + squares·d²) plus `doubt` times the negative log likelihood of the *relative* error under a
+    Laplace distribution of scale `RELATIVE_SCALE`·exp(−confidence logit). The likelihood does not move the
+    error: it teaches the confidence to rank pixels, and not to hide from hard ones.
+    """
+    error, valid = _errors(distribution, target)
+    known = torch.where(valid, target.to(error), torch.full_like(error, torch.nan))
+    unit = known.flatten(1).nanmedian(1).values.nan_to_num(1.0).view(-1, 1, 1, 1)
+    scaled = error / unit
+    relative = error.detach().abs() / torch.where(valid, known, torch.ones_like(known))
+    logit = distribution.confidence_logit.clamp(-LOGIT_LIMIT, LOGIT_LIMIT)
+    likelihood = relative / RELATIVE_SCALE * logit.exp() - logit
+    return _mean_over_valid(scaled.abs() + squares * scaled.square() + doubt * likelihood, valid)
 
 
 def l2_loss(distribution: DepthDistribution, target: Tensor) -> Tensor:

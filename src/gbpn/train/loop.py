@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import signal
 import time
 from collections.abc import Iterator
@@ -11,20 +12,19 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, nn
 from torch.utils.data import DataLoader
 
 from gbpn import checkpoint
 from gbpn.data import RECIPES as AUGMENTATIONS
 from gbpn.data import Batch, TrainingView, open_dataset
-from gbpn.depth import DepthDistribution
 from gbpn.errors import BackendError, TrainingError
-from gbpn.losses import l2_loss, probability_loss
+from gbpn.model import GBPN, AffineModel
 from gbpn.model import build as build_model
 from gbpn.train import optimiser as optimisation
 from gbpn.train.averaging import WeightAverage
 from gbpn.train.distributed import average, synchronise_batch_norm
 from gbpn.train.folder import RunFolder
+from gbpn.train.learner import Learner
 from gbpn.train.order import StepOrder
 from gbpn.train.recipe import Recipe
 from gbpn.train.stream import Stream, collate_fetched
@@ -93,8 +93,9 @@ class _Run:
         resume: bool,
     ) -> None:
         self.recipe, self.folder, self.fabric, self.machine = recipe, folder, fabric, machine
-        training = open_dataset(recipe.dataset, data, "train", **recipe.dataset_options)
-        self.held_out = open_dataset(recipe.dataset, data, "validation", **recipe.dataset_options)
+        root = data or Path()  # synthetic scenes need none
+        training = open_dataset(recipe.dataset, root, "train", **recipe.dataset_options)
+        self.held_out = open_dataset(recipe.dataset, root, "validation", **recipe.dataset_options)
         augmentation = AUGMENTATIONS[recipe.augmentation](**recipe.augmentation_options)
         self.stream = Stream(TrainingView(training, augmentation, recipe.seed))
 
@@ -103,9 +104,10 @@ class _Run:
         if fabric.world_size > 1:
             synchronise_batch_norm(self.network)
         optimiser = optimisation.build(self.network, recipe)
-        self.model, self.optimiser = fabric.setup(self.network, optimiser)
+        self.learner, self.optimiser = fabric.setup(Learner(self.network, recipe), optimiser)
         self.average = WeightAverage(self.network, recipe.average_decay)
-        self.step, self.best, self.failures = 0, None, 0
+        self.step, self.failures = 0, 0
+        self.best: float | None = None
         if resume:
             self._restore()
 
@@ -169,36 +171,31 @@ class _Run:
         recipe, fabric = self.recipe, self.fabric
         torch.manual_seed(recipe.seed * 1_000_003 + self.step)
         rate = optimisation.follow(self.optimiser.optimizer, recipe.schedule, self.step)
-        self.model.train()
+        self.learner.train()
         self.optimiser.zero_grad(set_to_none=True)
-        batch = batch.to(fabric.device)
-        assert batch.target is not None
-        loss = self._loss(self.model(batch.image, batch.sparse, batch.intrinsics), batch.target)
-        fabric.backward(loss)
+        losses = self.learner(batch.to(fabric.device))
+        fabric.backward(losses["loss"])
         norms = optimisation.gradient_norms(self.network.named_parameters()) if detailed else {}
         norm = fabric.clip_gradients(
-            self.model, self.optimiser, max_norm=recipe.clip_norm, error_if_nonfinite=False
+            self.learner, self.optimiser, max_norm=recipe.clip_norm, error_if_nonfinite=False
         )
-        loss_value, norm_value = average(torch.stack([loss.detach().cpu(), norm.detach().cpu()])).tolist()
-        self._require_finite(loss_value, norm_value, batch.names)
-        skipped = self.step >= recipe.skip_after and norm_value > recipe.skip_norm
+        values = average(torch.stack([*losses.values(), norm]).detach().cpu()).tolist()
+        numbers = dict(zip([*losses, "gradient_norm"], values, strict=True))
+        self._require_finite(numbers, batch.names)
+        skipped = self.step >= recipe.skip_after and numbers["gradient_norm"] > recipe.skip_norm
         if not skipped:
             self.optimiser.step()
         if self.step >= recipe.average_from:
             self.average.update(self.network)
-        numbers = {"loss": loss_value, "rate": rate, "gradient_norm": norm_value, "skipped": float(skipped)}
+        numbers |= {"rate": rate, "skipped": float(skipped)}
         return numbers | {f"gradient/{part}": value for part, value in norms.items()}
 
-    def _loss(self, answer: DepthDistribution, target: Tensor) -> Tensor:
-        if self.recipe.loss == "l2":
-            return l2_loss(answer, target)
-        return probability_loss(answer, target, alpha1=self.recipe.alpha1, alpha2=self.recipe.alpha2)
-
-    def _require_finite(self, loss: float, norm: float, names: tuple[str, ...]) -> None:
-        if not (loss - loss == 0 and norm - norm == 0):
+    def _require_finite(self, numbers: dict[str, float], names: tuple[str, ...]) -> None:
+        if not all(math.isfinite(value) for value in numbers.values()):
+            said = ", ".join(f"{name} {value:g}" for name, value in numbers.items())
             raise TrainingError(
-                f"loss {loss} and gradient norm {norm} at step {self.step}, on frames {', '.join(names)}: "
-                "lower peak_rate or inspect these frames, then go on from the last checkpoint with --resume"
+                f"not finite at step {self.step}: {said}; frames {', '.join(names)}: lower peak_rate or "
+                "inspect these frames, then go on from the last checkpoint with --resume"
             )
 
     def _count(self, failures: list[str], watch: Watch) -> None:
@@ -252,7 +249,7 @@ class _Run:
         self.optimiser.optimizer.load_state_dict(state["optimiser"])
 
 
-def _start_model(recipe: Recipe) -> nn.Module:
+def _start_model(recipe: Recipe) -> GBPN | AffineModel:
     if recipe.start_from:
         return checkpoint.load(recipe.start_from, **recipe.model_options)
     model = build_model(recipe.model, **recipe.model_options)

@@ -44,7 +44,11 @@ class Recipe:
     batch: int = 16
     """Global batch, over all processes."""
     loss: str = "probability"
-    """probability (the paper's), or l2 (ablation V1)."""
+    """probability (the paper's), scale-free (errors relative to the frame's depth), or l2 (ablation V1)."""
+    first_stage: float = 0.0
+    """Weight of the first stage's own loss; the paper supervises the last stage only."""
+    freeze_encoder_statistics: bool = False
+    """Keep the running statistics of the encoder's batch norms: for encoders that come trained."""
     alpha1: float = 1.0
     """Weight of |error| in the loss."""
     alpha2: float = 1.0
@@ -139,7 +143,7 @@ class Recipe:
                 f"no recipe setting {key!r}: known are {names}, model.KEY, dataset.KEY and augmentation.KEY"
             )
         try:
-            value = text.lower() in ("1", "true", "yes") if kinds[key] is bool else kinds[key](text)
+            value: Any = text.lower() in ("1", "true", "yes") if kinds[key] is bool else kinds[key](text)
         except ValueError as error:
             raise InputError(f"{key} must be {kinds[key].__name__}; got {text!r}") from error
         return replace(self, **{key: value})
@@ -171,8 +175,11 @@ KITTI = replace(
 )
 
 SMALL = Recipe(
-    model="small",
+    model="small-2",
     imagenet=True,
+    freeze_encoder_statistics=True,
+    loss="scale-free",
+    first_stage=0.5,
     dataset="pool",
     augmentation="varied",
     steps=12_000,

@@ -1,0 +1,65 @@
+"""A model with the loss it learns by: one forward call gives what `backward` needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from torch import Tensor, nn
+
+from gbpn.data import Batch
+from gbpn.depth import DepthDistribution
+from gbpn.errors import InputError
+from gbpn.losses import l2_loss, probability_loss, scale_free_loss
+from gbpn.model import GBPN, AffineModel
+from gbpn.train.recipe import Recipe
+
+Loss = Callable[[DepthDistribution, Tensor], Tensor]
+
+
+class Learner(nn.Module):
+    """Last stage's loss, plus `first_stage` times the first one's where the recipe asks for it."""
+
+    def __init__(self, model: GBPN | AffineModel, recipe: Recipe) -> None:
+        super().__init__()
+        self.model = model
+        self.first_stage = recipe.first_stage
+        self.loss = _loss(recipe)
+        self.frozen = _encoder_norms(model) if recipe.freeze_encoder_statistics else []
+
+    def train(self, mode: bool = True) -> Learner:
+        super().train(mode)
+        for norm in self.frozen:
+            norm.eval()
+        return self
+
+    def forward(self, batch: Batch) -> dict[str, Tensor]:
+        """Scalar losses by name; "loss" is what is minimised."""
+        assert batch.target is not None
+        if not (self.first_stage and isinstance(self.model, GBPN) and self.model.second is not None):
+            answer = self.model(batch.image, batch.sparse, batch.intrinsics)
+            return {"loss": self.loss(answer, batch.target)}
+        sketch = self.model.draw(batch.image, batch.intrinsics)
+        first, last = (
+            self.loss(stage.distribution, batch.target) for stage in self.model.stages(sketch, batch.sparse)
+        )
+        return {"loss": last + self.first_stage * first, "first_stage": first, "last_stage": last}
+
+
+def _loss(recipe: Recipe) -> Loss:
+    losses: dict[str, Loss] = {
+        "probability": partial(probability_loss, alpha1=recipe.alpha1, alpha2=recipe.alpha2),
+        "scale-free": scale_free_loss,
+        "l2": l2_loss,
+    }
+    if recipe.loss not in losses:
+        raise InputError(f"recipe.loss must be one of {', '.join(losses)}; got {recipe.loss!r}")
+    return losses[recipe.loss]
+
+
+def _encoder_norms(model: nn.Module) -> list[nn.Module]:
+    return [
+        module
+        for name, module in model.named_modules()
+        if isinstance(module, nn.BatchNorm2d) and ".encoder." in f".{name}."
+    ]
