@@ -133,9 +133,8 @@ class Recipe:
             ("augmentation.", "augmentation_options"),
         ):
             if key.startswith(prefix):
-                return replace(
-                    self, **{name: {**getattr(self, name), key.removeprefix(prefix): _literal(text)}}
-                )
+                options = {**getattr(self, name), key.removeprefix(prefix): _literal(text)}
+                return self._with(name, options)
         kinds = typing.get_type_hints(Recipe)
         if key not in kinds or key.endswith("_options"):
             names = ", ".join(f.name for f in dataclasses.fields(Recipe) if not f.name.endswith("_options"))
@@ -146,7 +145,11 @@ class Recipe:
             value: Any = text.lower() in ("1", "true", "yes") if kinds[key] is bool else kinds[key](text)
         except ValueError as error:
             raise InputError(f"{key} must be {kinds[key].__name__}; got {text!r}") from error
-        return replace(self, **{key: value})
+        return self._with(key, value)
+
+    def _with(self, key: str, value: Any) -> Recipe:
+        changes: dict[str, Any] = {key: value}
+        return replace(self, **changes)
 
     def as_dict(self) -> dict[str, Any]:
         return dataclasses.asdict(self)
