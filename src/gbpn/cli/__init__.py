@@ -7,7 +7,7 @@ import sys
 import typer
 from rich.console import Console
 
-from gbpn.cli import bench, convert, info
+from gbpn.cli import bench, convert, info, train
 from gbpn.errors import GbpnError
 
 app = typer.Typer(
@@ -20,6 +20,7 @@ app = typer.Typer(
 app.add_typer(bench.app, name="bench")
 app.command("convert")(convert.convert)
 app.command("info")(info.info)
+app.command("train")(train.train)
 
 
 def main() -> None:

@@ -124,11 +124,12 @@ class _Run:
             clock = time.perf_counter()
             for batch, failures in self._batches():
                 self._count(failures, watch)
-                numbers = self._learn(batch, detailed=(self.step + 1) % RECORD_EVERY == 0)
+                recorded = self.step == 0 or (self.step + 1) % RECORD_EVERY == 0
+                numbers = self._learn(batch, detailed=recorded)
                 self.step += 1
                 now = time.perf_counter()
                 numbers["samples_per_s"], clock = recipe.batch / (now - clock), now
-                watch.step(self.step, numbers, record=self.step % RECORD_EVERY == 0 or self.step == 1)
+                watch.step(self.step, numbers, record=recorded)
                 last = self.step == recipe.steps
                 stopping = bool(average(torch.tensor([float(stop.requested)])).item() > 0)
                 if self.step % recipe.validate_every == 0 or last:
