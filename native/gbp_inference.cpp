@@ -1,0 +1,420 @@
+#include "gbp_inference.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <limits>
+#include <mutex>
+#include <new>
+#include <thread>
+#include <vector>
+
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
+
+namespace gbpn {
+namespace {
+
+// Planes are walked across rows by the horizontal sweeps, a page per row: large pages spare the address look-ups.
+void prefer_large_pages(void *start, size_t bytes) {
+#if defined(__linux__) && defined(MADV_HUGEPAGE)
+    const uintptr_t page = 4096, first = (reinterpret_cast<uintptr_t>(start) + page - 1) & ~(page - 1);
+    const uintptr_t last = (reinterpret_cast<uintptr_t>(start) + bytes) & ~(page - 1);
+    if (last > first + (size_t(4) << 20)) madvise(reinterpret_cast<void *>(first), last - first, MADV_HUGEPAGE);
+#else
+    (void)start, (void)bytes;
+#endif
+}
+
+template <class T> void prefer_large_pages(const Array<T> &array) {
+    int64_t count = 1;
+    for (int axis = 0; axis < array.rank; ++axis) count *= array.shape[axis];
+    if (array) prefer_large_pages(array.data, count * sizeof(T));
+}
+
+// Working memory of one image, cut into pieces.
+template <class T> class Workspace {
+  public:
+    explicit Workspace(int64_t elements) {
+        const size_t huge = size_t(2) << 20, bytes = (elements * sizeof(T) + huge - 1) / huge * huge;
+        memory_ = static_cast<T *>(std::aligned_alloc(huge, bytes));
+        if (!memory_) throw std::bad_alloc();
+        prefer_large_pages(memory_, bytes);
+        next_ = memory_;
+    }
+    ~Workspace() { std::free(memory_); }
+    Workspace(const Workspace &) = delete;
+    Workspace &operator=(const Workspace &) = delete;
+
+    T *take(int64_t elements) {
+        T *piece = next_;
+        next_ += rounded(elements);
+        return piece;
+    }
+    static int64_t rounded(int64_t elements) { return (elements + 31) / 16 * 16; }
+
+  private:
+    T *memory_, *next_;
+};
+
+// Images of a batch run on different threads; the first error is raised again.
+template <class Work> void each_image(int64_t batch, int threads, const Work &work) {
+    std::atomic<int64_t> next{0};
+    std::exception_ptr error;
+    std::mutex guard;
+    const auto run = [&] {
+        try {
+            for (int64_t b = next++; b < batch; b = next++) work(b);
+        } catch (...) {
+            const std::lock_guard<std::mutex> lock(guard);
+            if (!error) error = std::current_exception();
+        }
+    };
+    std::vector<std::thread> others;
+    for (int64_t n = 1; n < std::min<int64_t>(batch, threads); ++n) others.emplace_back(run);
+    run();
+    for (std::thread &thread : others) thread.join();
+    if (error) std::rethrow_exception(error);
+}
+
+int64_t field_size(const Plan &plan) { return 2 * (plan.height + 2) * (plan.width + 2); }
+
+// One image of a batch on its way through the iterations.
+template <class T> struct Image {
+    const Field<T> &field;
+    const Plan &plan;
+    int64_t b;
+    T rho;
+    T *slot[8][2], *far[2];          // messages, changed in place
+    T *base[2], *fields[2], *scratch;
+
+    Image(const Field<T> &field, const Plan &plan, int64_t b, Workspace<T> &space)
+        : field(field), plan(plan), b(b), rho(static_cast<T>(plan.reweighting)) {
+        for (int part = 0; part < 2; ++part) base[part] = space.take(plan.pixels());
+        for (T *&f : fields) f = plan.count ? space.take(field_size(plan)) : nullptr;
+        scratch = space.take(sweep_scratch(plan.height, plan.width));
+    }
+
+    static int64_t size(const Plan &plan) {
+        const auto r = &Workspace<T>::rounded;
+        return 2 * r(plan.pixels()) + (plan.count ? 2 * r(field_size(plan)) : 0) +
+               r(sweep_scratch(plan.height, plan.width));
+    }
+
+    size_t bytes() const { return plan.pixels() * sizeof(T); }
+
+    Edges<T> edges(int t, int direction) const {
+        Edges<T> e{};
+        for (int i = 0; i < plan.edges; ++i) {
+            e.weight[i] = field.weight.at(b, t, direction, i);
+            e.difference[i] = field.difference.at(b, t, direction, i);
+        }
+        e.damping = field.damping.at(b, t);
+        return e;
+    }
+
+    LearnedEdges<T> learned(int t) const {
+        LearnedEdges<T> e{};
+        for (int k = 0; k < plan.count; ++k) {
+            e.weight[k] = field.far_weight.at(b, t, k);
+            e.difference[k] = field.far_difference.at(b, t, k);
+            for (int axis = 0; axis < 2; ++axis) e.offset[k][axis] = field.far_offset.at(b, t, k, axis);
+        }
+        e.damping = field.far_damping.at(b, t);
+        return e;
+    }
+
+    // unary × non-local part, fixed during the four sweeps.
+    void sweep_base(const T *const total[2]) {
+        for (int part = 0; part < 2; ++part) {
+            const T *unary = field.unary[part].at(b), *other = total[part];
+            for (int64_t i = 0; i < plan.pixels(); ++i) base[part][i] = unary[i] + rho * other[i];
+        }
+    }
+
+    void sum(T *const result[2], bool with_far) const {
+        Slots<T> s{};
+        s.pixels = plan.pixels();
+        s.reweighting = rho;
+        for (int part = 0; part < 2; ++part) {
+            s.unary[part] = field.unary[part].at(b);
+            s.far[part] = with_far ? far[part] : nullptr;
+            s.result[part] = result[part];
+            for (int m = 0; m < 8; ++m) s.slot[m][part] = slot[m][part];
+        }
+        GBPN_PICK(sum_slots<T>)(s);
+    }
+
+    Sweep<T> sweep_of(int t, int direction) const {
+        Sweep<T> s{};
+        s.height = plan.height, s.width = plan.width;
+        s.direction = direction, s.edges = plan.edges, s.reweighting = rho;
+        for (int part = 0; part < 2; ++part) {
+            s.base[part] = base[part];
+            for (int m = 0; m < 8; ++m) s.slot[m][part] = slot[m][part];
+        }
+        s.edge = edges(t, direction);
+        s.scratch = scratch;
+        return s;
+    }
+
+    // One iteration; `tape` receives what it overwrites, plane after plane, unless it is null.
+    void iterate(int t, T *tape) {
+        sweep_base(far);
+        const auto next_plane = [&] {
+            T *plane = tape;
+            tape += plan.pixels();
+            return plane;
+        };
+        for (int direction = 0; direction < 4; ++direction) {
+            Sweep<T> s = sweep_of(t, direction);
+            if (tape)
+                for (int p = 0; p < 2 * plan.edges; ++p) s.saved[p / 2][p % 2] = next_plane();
+            GBPN_PICK(sweep<T>)(s);
+        }
+        if (!plan.count || !plan.steps) return;
+        sum(base, false);
+        GBPN_PICK(make_field<T>)(base, far, rho, plan.height, plan.width, fields[0]);
+        std::memset(fields[1], 0, field_size(plan) * sizeof(T));
+        NonLocal<T> n{plan.height, plan.width, plan.count, rho, {base[0], base[1]}, {far[0], far[1]},
+                      {far[0], far[1]}, nullptr, nullptr, learned(t)};
+        for (int step = 0; step < plan.steps; ++step) {
+            if (tape)
+                for (int part = 0; part < 2; ++part) std::memcpy(next_plane(), far[part], bytes());
+            n.field = fields[step % 2];
+            n.next_field = step + 1 < plan.steps ? fields[(step + 1) % 2] : nullptr;
+            GBPN_PICK(nonlocal_step<T>)(n);
+        }
+    }
+
+    void store_messages(T *tape) const {
+        for (int part = 0; part < 2; ++part) {
+            for (int m = 0; m < 8; ++m) std::memcpy(tape + (2 * m + part) * plan.pixels(), slot[m][part], bytes());
+            std::memcpy(tape + (16 + part) * plan.pixels(), far[part], bytes());
+        }
+    }
+
+    void load_messages(const T *tape) {
+        for (int part = 0; part < 2; ++part) {
+            for (int m = 0; m < 8; ++m) std::memcpy(slot[m][part], tape + (2 * m + part) * plan.pixels(), bytes());
+            std::memcpy(far[part], tape + (16 + part) * plan.pixels(), bytes());
+        }
+    }
+};
+
+}  // namespace
+
+template <class T> void infer(const Field<T> &field, const Plan &plan, const Outcome<T> &out) {
+    for (int part = 0; part < 2; ++part) prefer_large_pages(out.local[part]);
+    prefer_large_pages(out.tape);
+    each_image(plan.batch, plan.threads, [&](int64_t b) {
+        Workspace<T> space(Image<T>::size(plan));
+        Image<T> image(field, plan, b, space);
+        for (int part = 0; part < 2; ++part) {
+            for (int m = 0; m < 8; ++m) {
+                image.slot[m][part] = out.local[part].at(b, m);
+                std::memcpy(image.slot[m][part], field.local[part].at(b, m), image.bytes());
+            }
+            image.far[part] = out.far[part].at(b);
+            std::memcpy(image.far[part], field.far[part].at(b), image.bytes());
+        }
+        for (int t = 0; t < plan.iterations; ++t) {
+            T *tape = out.tape ? out.tape.at(b, t) : nullptr;
+            if (tape && plan.checkpoints) image.store_messages(tape);
+            image.iterate(t, plan.checkpoints ? nullptr : tape);
+        }
+        T *const belief[2] = {out.belief[0].at(b), out.belief[1].at(b)};
+        image.sum(belief, true);
+    });
+}
+
+namespace {
+
+// The way back of one image.
+template <class T> struct Return {
+    Image<T> &image;
+    const Gradients<T> &grads;
+    const Plan &plan;
+    T *grad_slot[8][2], *grad_far[2], *grad_unary[2], *grad_base[2], *grad_field, *overwritten;
+
+    Return(Image<T> &image, const Gradients<T> &grads, Workspace<T> &space)
+        : image(image), grads(grads), plan(image.plan) {
+        const int64_t b = image.b;
+        for (int part = 0; part < 2; ++part) {
+            for (int m = 0; m < 8; ++m) {
+                image.slot[m][part] = space.take(plan.pixels());
+                grad_slot[m][part] = grads.local[part].at(b, m);
+            }
+            image.far[part] = space.take(plan.pixels());
+            grad_base[part] = space.take(plan.pixels());
+            grad_far[part] = grads.far[part].at(b);
+            grad_unary[part] = grads.unary[part].at(b);
+        }
+        grad_field = plan.count ? space.take(field_size(plan)) : nullptr;
+        overwritten = plan.checkpoints ? space.take(plan.overwritten() * plan.pixels()) : nullptr;
+    }
+
+    static int64_t size(const Plan &plan) {
+        const auto r = &Workspace<T>::rounded;
+        return Image<T>::size(plan) + 20 * r(plan.pixels()) + (plan.count ? r(field_size(plan)) : 0) +
+               (plan.checkpoints ? r(plan.overwritten() * plan.pixels()) : 0);
+    }
+
+    void start(const Cotangents<T> &given) {
+        const int64_t b = image.b, n = plan.pixels();
+        for (int part = 0; part < 2; ++part) {
+            const T *belief = given.belief[part].at(b);
+            std::memcpy(grad_unary[part], belief, image.bytes());
+            for (int m = 0; m < 8; ++m) {
+                const T *local = given.local[part].at(b, m);
+                for (int64_t i = 0; i < n; ++i) grad_slot[m][part][i] = local[i] + image.rho * belief[i];
+                if (!plan.checkpoints)
+                    std::memcpy(image.slot[m][part], given.final_local[part].at(b, m), image.bytes());
+            }
+            const T *far = given.far[part].at(b);
+            for (int64_t i = 0; i < n; ++i) grad_far[part][i] = far[i] + image.rho * belief[i];
+            if (!plan.checkpoints) std::memcpy(image.far[part], given.final_far[part].at(b), image.bytes());
+        }
+    }
+
+    void clear_grad_base() {
+        for (T *plane : grad_base) std::memset(plane, 0, image.bytes());
+    }
+
+    void nonlocal(int t, const T *totals) {
+        const int64_t n = plan.pixels(), b = image.b;
+        image.sum(image.base, false);
+        clear_grad_base();
+        NonLocalAdjoint<T> a{};
+        a.height = plan.height, a.width = plan.width, a.count = plan.count, a.reweighting = image.rho;
+        a.edge = image.learned(t);
+        a.field = image.fields[0];
+        a.grad_field = grad_field;
+        for (int k = 0; k < plan.count; ++k) {
+            a.grad_weight[k] = grads.far_weight.at(b, t, k);
+            a.grad_difference[k] = grads.far_difference.at(b, t, k);
+            for (int axis = 0; axis < 2; ++axis) a.grad_offset[k][axis] = grads.far_offset.at(b, t, k, axis);
+        }
+        a.grad_damping = grads.far_damping.at(b, t);
+        a.add = true;
+        for (int part = 0; part < 2; ++part) a.grad_total[part] = grad_far[part], a.grad_base[part] = grad_base[part];
+        for (int step = plan.steps - 1; step >= 0; --step) {
+            for (int part = 0; part < 2; ++part) a.total[part] = totals + (2 * step + part) * n;
+            GBPN_PICK(make_field<T>)(image.base, a.total, image.rho, plan.height, plan.width, image.fields[0]);
+            GBPN_PICK(nonlocal_adjoint<T>)(a);
+        }
+        for (int part = 0; part < 2; ++part) {
+            std::memcpy(image.far[part], totals + part * n, image.bytes());
+            for (int64_t i = 0; i < n; ++i) grad_unary[part][i] += grad_base[part][i];
+            for (int m = 0; m < 8; ++m)
+                for (int64_t i = 0; i < n; ++i) grad_slot[m][part][i] += image.rho * grad_base[part][i];
+        }
+    }
+
+    void sweeps(int t, const T *saved) {
+        const int64_t n = plan.pixels(), b = image.b;
+        image.sweep_base(image.far);
+        clear_grad_base();
+        for (int direction = 3; direction >= 0; --direction) {
+            const Sweep<T> s = image.sweep_of(t, direction);
+            SweepAdjoint<T> a{};
+            a.height = s.height, a.width = s.width, a.direction = direction, a.edges = s.edges;
+            a.reweighting = s.reweighting, a.edge = s.edge, a.scratch = s.scratch;
+            std::memcpy(a.base, s.base, sizeof(a.base));
+            std::memcpy(a.slot, s.slot, sizeof(a.slot));
+            std::memcpy(a.grad_slot, grad_slot, sizeof(a.grad_slot));
+            std::memcpy(a.grad_base, grad_base, sizeof(a.grad_base));
+            for (int p = 0; p < 2 * plan.edges; ++p)
+                a.saved[p / 2][p % 2] = saved + (2 * plan.edges * direction + p) * n;
+            for (int e = 0; e < plan.edges; ++e) {
+                a.grad_edge.weight[e] = grads.weight.at(b, t, direction, e);
+                a.grad_edge.difference[e] = grads.difference.at(b, t, direction, e);
+            }
+            a.grad_edge.damping = grads.damping.at(b, t);
+            a.grad_edge.add_edges = a.grad_edge.add_damping = true;
+            GBPN_PICK(sweep_adjoint<T>)(a);
+        }
+        for (int part = 0; part < 2; ++part)
+            for (int64_t i = 0; i < n; ++i) {
+                grad_unary[part][i] += grad_base[part][i];
+                grad_far[part][i] += image.rho * grad_base[part][i];
+            }
+    }
+
+    void iteration(int t, const T *tape) {
+        if (plan.checkpoints) {
+            image.load_messages(tape);
+            image.iterate(t, overwritten);
+            tape = overwritten;
+        }
+        if (plan.count && plan.steps) nonlocal(t, tape + 8 * plan.edges * plan.pixels());
+        sweeps(t, tape);
+    }
+};
+
+}  // namespace
+
+template <class T>
+void infer_adjoint(const Field<T> &field, const Plan &plan, const Cotangents<T> &given, const Gradients<T> &grads) {
+    for (int part = 0; part < 2; ++part) prefer_large_pages(grads.local[part]);
+    each_image(plan.batch, plan.threads, [&](int64_t b) {
+        Workspace<T> space(Return<T>::size(plan));
+        Image<T> image(field, plan, b, space);
+        Return<T> way(image, grads, space);
+        way.start(given);
+        for (int t = plan.iterations - 1; t >= 0; --t) way.iteration(t, given.tape.at(b, t));
+    });
+}
+
+template <class T> void run_sweep(Sweep<T> s) {
+    Workspace<T> space(Workspace<T>::rounded(sweep_scratch(s.height, s.width)));
+    s.scratch = space.take(sweep_scratch(s.height, s.width));
+    GBPN_PICK(sweep<T>)(s);
+}
+
+template <class T> void run_sweep_adjoint(SweepAdjoint<T> s) {
+    Workspace<T> space(Workspace<T>::rounded(sweep_scratch(s.height, s.width)));
+    s.scratch = space.take(sweep_scratch(s.height, s.width));
+    GBPN_PICK(sweep_adjoint<T>)(s);
+}
+
+template <class T> void run_nonlocal(NonLocal<T> s) {
+    const int64_t size = 2 * (s.height + 2) * (s.width + 2);
+    Workspace<T> space(Workspace<T>::rounded(size));
+    T *field = space.take(size);
+    GBPN_PICK(make_field<T>)(s.base, s.total, s.reweighting, s.height, s.width, field);
+    s.field = field;
+    GBPN_PICK(nonlocal_step<T>)(s);
+}
+
+template <class T> void run_nonlocal_adjoint(NonLocalAdjoint<T> s, const T *const base[2]) {
+    const int64_t size = 2 * (s.height + 2) * (s.width + 2);
+    Workspace<T> space(2 * Workspace<T>::rounded(size));
+    T *field = space.take(size);
+    s.grad_field = space.take(size);
+    GBPN_PICK(make_field<T>)(base, s.total, s.reweighting, s.height, s.width, field);
+    s.field = field;
+    GBPN_PICK(nonlocal_adjoint<T>)(s);
+}
+
+template <class T> Range scan_values(const T *values, int64_t count) {
+    Range range{std::numeric_limits<double>::infinity(), -std::numeric_limits<double>::infinity(), 0};
+    GBPN_PICK(scan<T>)(values, count, range);
+    return range;
+}
+
+#define GBPN_INSTANTIATE(T)                                                                                       \
+    template void infer(const Field<T> &, const Plan &, const Outcome<T> &);                                      \
+    template void infer_adjoint(const Field<T> &, const Plan &, const Cotangents<T> &, const Gradients<T> &);     \
+    template void run_sweep(Sweep<T>);                                                                            \
+    template void run_sweep_adjoint(SweepAdjoint<T>);                                                             \
+    template void run_nonlocal(NonLocal<T>);                                                                      \
+    template void run_nonlocal_adjoint(NonLocalAdjoint<T>, const T *const[2]);                                    \
+    template Range scan_values(const T *, int64_t);
+GBPN_INSTANTIATE(float)
+GBPN_INSTANTIATE(double)
+
+}  // namespace gbpn

@@ -1,0 +1,235 @@
+// The parallel step along learned edges, its adjoint, and the sums around it.
+#include "gbp.h"
+#include "pack.h"
+
+namespace gbpn::GBPN_LEVEL {
+namespace {
+
+constexpr int chunk = 64;
+
+template <class T> using Two = typename PackOf<T, 2>::type;    // (information, precision) of a pixel
+template <class T> using Four = typename PackOf<T, 4>::type;   // of a pixel and the one to its right
+
+// Where the senders of some pixels of a row are: upper left corner in a field, and the way to the next corner.
+template <class T> struct Place {
+    int32_t corner[chunk];
+    T down[chunk], right[chunk];
+
+    // A sender outside reads the zero border.
+    void find(const T *rows, const T *columns, int64_t y, int64_t x, int64_t height, int64_t width, int count) {
+        const int32_t row_length = static_cast<int32_t>(width + 2);
+        const T first_row = static_cast<T>(y), last_y = static_cast<T>(height), last_x = static_cast<T>(width);
+        const int32_t first_column = static_cast<int32_t>(x);
+        for (int32_t i = 0; i < count; ++i) {
+            const T row = first_row + rows[i], column = static_cast<T>(first_column + i) + columns[i];
+            const bool inside = (row > -1) & (row < last_y) & (column > -1) & (column < last_x);
+            const T safe_row = inside ? row : T(-1), safe_column = inside ? column : T(-1);
+            int32_t top = static_cast<int32_t>(safe_row), left = static_cast<int32_t>(safe_column);
+            top -= safe_row < static_cast<T>(top) ? 1 : 0;
+            left -= safe_column < static_cast<T>(left) ? 1 : 0;
+            down[i] = safe_row - static_cast<T>(top);
+            right[i] = safe_column - static_cast<T>(left);
+            corner[i] = (top + 1) * row_length + left + 1;
+        }
+    }
+};
+
+template <class T> GBPN_INLINE Two<T> first(Four<T> v) { return Two<T>{v[0], v[1]}; }
+template <class T> GBPN_INLINE Two<T> second(Four<T> v) { return Two<T>{v[2], v[3]}; }
+
+}  // namespace
+
+template <class T>
+void make_field(const T *const base[2], const T *const total[2], T rho, int64_t height, int64_t width, T *field) {
+    const int64_t stride = 2 * (width + 2);
+    for (int64_t i = 0; i < stride; ++i) field[i] = field[(height + 1) * stride + i] = 0;
+    for (int64_t y = 0; y < height; ++y) {
+        T *row = field + (y + 1) * stride;
+        row[0] = row[1] = row[stride - 2] = row[stride - 1] = 0;
+        for (int64_t x = 0; x < width; ++x) {
+            row[2 + 2 * x] = base[0][y * width + x] + rho * total[0][y * width + x];
+            row[3 + 2 * x] = base[1][y * width + x] + rho * total[1][y * width + x];
+        }
+    }
+}
+
+template <class T> void nonlocal_step(const NonLocal<T> &s) {
+    const T rho = s.reweighting, scale = 1 / rho;
+    const int64_t stride = 2 * (s.width + 2);
+    Place<T> place;
+    alignas(64) T heard[2 * chunk], sum[2][chunk];
+    for (int64_t y = 0; y < s.height; ++y)
+        for (int64_t x = 0; x < s.width; x += chunk) {
+            const int count = static_cast<int>(s.width - x < chunk ? s.width - x : chunk);
+            const int64_t at = y * s.width + x;
+            for (int i = 0; i < chunk; ++i) sum[0][i] = sum[1][i] = 0;
+            for (int k = 0; k < s.count; ++k) {
+                place.find(s.edge.offset[k][0] + at, s.edge.offset[k][1] + at, y, x, s.height, s.width, count);
+                for (int i = 0; i < count; ++i) {
+                    const T *upper = s.field + 2 * static_cast<int64_t>(place.corner[i]);
+                    const Four<T> column = load<Four<T>>(upper) * (1 - place.down[i]) +
+                                           load<Four<T>>(upper + stride) * place.down[i];
+                    store(heard + 2 * i, first<T>(column) * (1 - place.right[i]) + second<T>(column) * place.right[i]);
+                }
+                const T *weights = s.edge.weight[k] + at, *differences = s.edge.difference[k] + at;
+                for (int i = 0; i < count; ++i) {
+                    const T information = heard[2 * i], precision = heard[2 * i + 1], weight = scale * weights[i];
+                    const T gain = weight / (weight + precision);
+                    const bool informed = precision > 0;
+                    sum[0][i] += informed ? gain * (information + precision * differences[i]) : T(0);
+                    sum[1][i] += informed ? gain * precision : T(0);
+                }
+            }
+            T *next = s.next_field ? s.next_field + (y + 1) * stride + 2 * (x + 1) : nullptr;
+            alignas(64) T result[2][chunk];
+            for (int part = 0; part < 2; ++part) {
+                const T *total = s.total[part] + at, *damping = s.edge.damping + at;
+                T *out = s.result[part] + at;
+                for (int i = 0; i < count; ++i)
+                    result[part][i] = damping[i] * total[i] + (1 - damping[i]) * sum[part][i];
+                for (int i = 0; i < count; ++i) out[i] = result[part][i];
+            }
+            if (next)
+                for (int i = 0; i < count; ++i) {
+                    next[2 * i] = s.base[0][at + i] + rho * result[0][i];
+                    next[2 * i + 1] = s.base[1][at + i] + rho * result[1][i];
+                }
+        }
+}
+
+template <class T> void nonlocal_adjoint(const NonLocalAdjoint<T> &s) {
+    const T rho = s.reweighting, scale = 1 / rho;
+    const int64_t stride = 2 * (s.width + 2);
+    for (int64_t i = 0; i < (s.height + 2) * stride; ++i) s.grad_field[i] = 0;
+    Place<T> place;
+    // Read at the sender, and its slopes along the row and column axis; all as pairs.
+    alignas(64) T heard[2 * chunk], by_row[2 * chunk], by_column[2 * chunk], grad[2 * chunk], sum[2][chunk];
+    for (int64_t y = 0; y < s.height; ++y)
+        for (int64_t x = 0; x < s.width; x += chunk) {
+            const int count = static_cast<int>(s.width - x < chunk ? s.width - x : chunk);
+            const int64_t at = y * s.width + x;
+            const T *damping = s.edge.damping + at;
+            T *grad_total[2] = {s.grad_total[0] + at, s.grad_total[1] + at};
+            for (int i = 0; i < chunk; ++i) sum[0][i] = sum[1][i] = 0;
+            for (int k = 0; k < s.count; ++k) {
+                place.find(s.edge.offset[k][0] + at, s.edge.offset[k][1] + at, y, x, s.height, s.width, count);
+                for (int i = 0; i < count; ++i) {
+                    const T *corner = s.field + 2 * static_cast<int64_t>(place.corner[i]);
+                    const Four<T> upper = load<Four<T>>(corner), lower = load<Four<T>>(corner + stride);
+                    const T down = place.down[i], right = place.right[i];
+                    const Four<T> column = upper * (1 - down) + lower * down, slope = lower - upper;
+                    store(heard + 2 * i, first<T>(column) * (1 - right) + second<T>(column) * right);
+                    store(by_row + 2 * i, first<T>(slope) * (1 - right) + second<T>(slope) * right);
+                    store(by_column + 2 * i, second<T>(column) - first<T>(column));
+                }
+                const T *weights = s.edge.weight[k] + at, *differences = s.edge.difference[k] + at;
+                T *grad_weight = s.grad_weight[k] + at, *grad_difference = s.grad_difference[k] + at;
+                T *grad_row = s.grad_offset[k][0] + at, *grad_column = s.grad_offset[k][1] + at;
+                if (!s.add)
+                    for (int i = 0; i < count; ++i)
+                        grad_weight[i] = grad_difference[i] = grad_row[i] = grad_column[i] = 0;
+#pragma GCC ivdep
+                for (int i = 0; i < count; ++i) {
+                    const T information = heard[2 * i], precision = heard[2 * i + 1];
+                    const T weight = scale * weights[i], difference = differences[i];
+                    const bool informed = precision > 0;
+                    const T total = weight + precision;
+                    const T inverse = 1 / (informed ? (total > tiny<T> ? total : tiny<T>) : T(1));
+                    const T gain = informed ? weight * inverse : T(0), t = information + difference * precision;
+                    const T en = informed ? (1 - damping[i]) * grad_total[0][i] : T(0);
+                    const T ln = informed ? (1 - damping[i]) * grad_total[1][i] : T(0);
+                    const T through = (en * t + ln * precision) * inverse;
+                    const T grad_information = gain * en;
+                    const T grad_precision = gain * (ln + difference * en - through);
+                    sum[0][i] += gain * t;
+                    sum[1][i] += gain * precision;
+                    grad_weight[i] = grad_weight[i] + scale * through * (1 - gain);
+                    grad_difference[i] = grad_difference[i] + en * gain * precision;
+                    grad_row[i] = grad_row[i] + grad_information * by_row[2 * i] + grad_precision * by_row[2 * i + 1];
+                    grad_column[i] =
+                        grad_column[i] + grad_information * by_column[2 * i] + grad_precision * by_column[2 * i + 1];
+                    grad[2 * i] = grad_information;
+                    grad[2 * i + 1] = grad_precision;
+                }
+                for (int i = 0; i < count; ++i) {
+                    T *corner = s.grad_field + 2 * static_cast<int64_t>(place.corner[i]);
+                    const T down = place.down[i], right = place.right[i], left = 1 - right;
+                    const Four<T> row = {grad[2 * i] * left, grad[2 * i + 1] * left, grad[2 * i] * right,
+                                         grad[2 * i + 1] * right};
+                    store(corner, load<Four<T>>(corner) + row * (1 - down));
+                    store(corner + stride, load<Four<T>>(corner + stride) + row * down);
+                }
+            }
+            T *grad_damping = s.grad_damping + at;
+            for (int i = 0; i < count; ++i) {
+                const T slope = grad_total[0][i] * (s.total[0][at + i] - sum[0][i]) +
+                                grad_total[1][i] * (s.total[1][at + i] - sum[1][i]);
+                grad_damping[i] = s.add ? grad_damping[i] + slope : slope;
+                grad_total[0][i] = damping[i] * grad_total[0][i];
+                grad_total[1][i] = damping[i] * grad_total[1][i];
+            }
+        }
+    for (int64_t y = 0; y < s.height; ++y) {
+        const T *row = s.grad_field + (y + 1) * stride + 2;
+        for (int part = 0; part < 2; ++part) {
+            T *base = s.grad_base[part] + y * s.width, *total = s.grad_total[part] + y * s.width;
+            for (int64_t x = 0; x < s.width; ++x) base[x] += row[2 * x + part];
+            for (int64_t x = 0; x < s.width; ++x) total[x] += rho * row[2 * x + part];
+        }
+    }
+}
+
+template <class T> void sum_slots(const Slots<T> &s) {
+    for (int part = 0; part < 2; ++part) {
+        const T *unary = s.unary[part], *far = s.far[part];
+        T *result = s.result[part];
+        const T *const(&slot)[8][2] = s.slot;
+        const auto step = [&](auto pack, int64_t i) {
+            using V = decltype(pack);
+            V sum = far ? load<V>(far + i) : V{};
+            for (int m = 0; m < 8; ++m) sum += load<V>(slot[m][part] + i);
+            store(result + i, load<V>(unary + i) + s.reweighting * sum);
+        };
+        int64_t i = 0;
+        for (; i + lanes<T> <= s.pixels; i += lanes<T>) step(Pack<T>{}, i);
+        for (; i < s.pixels; ++i) step(T{}, i);
+    }
+}
+
+template <class T> void scan(const T *values, int64_t count, Range &range) {
+    T low = static_cast<T>(range.low), high = static_cast<T>(range.high);
+    Pack<T> lows = Pack<T>{} + low, highs = Pack<T>{} + high, poison{};
+    int64_t i = 0;
+    for (; i + lanes<T> <= count; i += lanes<T>) {
+        const Pack<T> v = load<Pack<T>>(values + i);
+        lows = v < lows ? v : lows;
+        highs = v > highs ? v : highs;
+        poison += v * 0;  // stays 0 unless something is not finite
+    }
+    bool clean = true;
+    for (int lane = 0; lane < lanes<T>; ++lane) {
+        low = lows[lane] < low ? lows[lane] : low;
+        high = highs[lane] > high ? highs[lane] : high;
+        clean &= poison[lane] == 0;
+    }
+    for (; i < count; ++i) {
+        low = values[i] < low ? values[i] : low;
+        high = values[i] > high ? values[i] : high;
+        clean &= values[i] * 0 == 0;
+    }
+    range.low = low;
+    range.high = high;
+    if (clean) return;
+    for (int64_t j = 0; j < count; ++j) range.not_finite += values[j] * 0 == 0 ? 0 : 1;
+}
+
+#define GBPN_INSTANTIATE(T)                                                                                     \
+    template void make_field(const T *const[2], const T *const[2], T, int64_t, int64_t, T *);                   \
+    template void nonlocal_step(const NonLocal<T> &);                                                           \
+    template void nonlocal_adjoint(const NonLocalAdjoint<T> &);                                                 \
+    template void sum_slots(const Slots<T> &);                                                                  \
+    template void scan(const T *, int64_t, Range &);
+GBPN_INSTANTIATE(float)
+GBPN_INSTANTIATE(double)
+
+}  // namespace gbpn::GBPN_LEVEL
