@@ -6,10 +6,10 @@ import importlib
 
 import pytest
 import torch
+from backends import BACKENDS
 
 from gbpn import MRF, Gaussian, LocalEdges, Messages, NonLocalEdges, infer
 
-BACKENDS = ("reference",)
 SWEEPS = ("LR", "TB", "RL", "BT")
 NOISE = {"op_sweeps": 4.4e-6, "op_nonlocal": 1.7e-5, "op_gbp": 1.7e-5}
 """Float32 noise of the released arithmetic (GOLDENS.md); we allow ten times that."""

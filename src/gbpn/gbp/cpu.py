@@ -85,7 +85,7 @@ def infer(
     """Belief and messages after a whole inference, as one operator; `mrf` has directed edges."""
     assert isinstance(mrf.local, LocalEdges)
     unary, edges, learned = mrf.unary, mrf.local, mrf.nonlocal_
-    far = (None,) * 4
+    far: tuple[Tensor | None, ...] = (None,) * 4
     if learned is not None and nonlocal_steps:
         far = (learned.weight, learned.difference, learned.offset, learned.damping)
     inputs = (

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
+import warnings
+from types import ModuleType
+
+import torch
 from torch import Tensor
 
 from gbpn.errors import BackendError, InputError
 from gbpn.gaussian import Gaussian
-from gbpn.gbp import reference
 from gbpn.gbp.state import Inference, Messages, Snapshot
 from gbpn.mrf import DIRECTIONS, MRF, LocalEdges, NonLocalEdges
+
+BACKENDS = ("reference", "cpu", "triton")
+BACKWARDS = ("tape", "recompute")
 
 
 def infer(
@@ -19,6 +27,7 @@ def infer(
     nonlocal_steps: int = 4,
     backend: str = "auto",
     reweighting: float = 1.0,
+    backward: str = "tape",
     record: bool = False,
     check: bool = True,
 ) -> Inference:
@@ -28,8 +37,11 @@ def infer(
     iterations   how many; default: what the dynamic parameters are made for, or 5
     backend      "reference", "cpu", "triton", or "auto" by device and what is installed
     reweighting  ρ: edges count w/ρ and beliefs sum ρ·messages; 1 is the paper
+    backward     what cpu keeps for gradients, per pixel and iteration in float32 with 3 edges, 4 steps:
+                 "tape" 128 bytes (96 without learned edges), "recompute" 72 bytes and one more forward pass
     record       keep the belief after every sweep (slow; for pictures)
-    check        validate shapes and values; switch off only where they are known to be good
+    check        validate shapes and values (about the cost of one iteration); switch off only where they
+                 are known to be good
     """
     if check:
         mrf.check()
@@ -43,13 +55,78 @@ def infer(
         raise InputError(f"this field has parameters for {made_for} iterations; got iterations={iterations}")
     mrf = mrf.directed()
     messages = messages if messages is not None else Messages.empty(mrf)
-    if backend not in ("auto", "reference"):
-        raise BackendError(f"backend must be one of auto, reference; got {backend!r}")
-    return _infer_stepwise(mrf, messages, iterations, nonlocal_steps, reweighting, record)
+    if backward not in BACKWARDS:
+        raise InputError(f"backward must be one of {', '.join(BACKWARDS)}; got {backward!r}")
+    name = choose_backend(backend, mrf.weight.device)
+    operators = load_backend(name)
+    if record or not hasattr(operators, "infer"):
+        return _infer_stepwise(
+            operators, name, mrf, messages, iterations, nonlocal_steps, reweighting, record
+        )
+    belief, state = operators.infer(
+        mrf,
+        messages,
+        iterations=iterations,
+        nonlocal_steps=nonlocal_steps,
+        reweighting=reweighting,
+        backward=backward,
+    )
+    return Inference(belief=belief, messages=state, iterations=iterations, backend=name)
+
+
+def choose_backend(backend: str, device: torch.device) -> str:
+    """The backend to use; "auto" is the fastest that is installed for the device."""
+    if backend in BACKENDS:
+        if backend == "cpu" and device.type != "cpu":
+            raise BackendError(
+                f'backend="cpu" works on CPU tensors; got {device}: use "auto" or move the field'
+            )
+        return backend
+    if backend != "auto":
+        raise BackendError(f"backend must be one of auto, {', '.join(BACKENDS)}; got {backend!r}")
+    if device.type == "cuda":
+        return "triton" if importlib.util.find_spec("triton") else "reference"
+    if device.type == "cpu":
+        if importlib.util.find_spec("gbpn._native"):
+            return "cpu"
+        _tell_what_is_lost()
+    return "reference"
+
+
+def _tell_what_is_lost() -> None:
+    """Once per process, whatever the filters say."""
+    global _told
+    if not _told:
+        _told = True
+        warnings.warn(
+            "gbpn was installed without its C++ kernels: inference runs in plain torch, about a hundred "
+            "times slower. Install a C++ compiler and reinstall gbpn to get them.",
+            stacklevel=4,
+        )
+
+
+_told = False
+
+
+def load_backend(name: str) -> ModuleType:
+    """The module with this backend's `sweep` and `nonlocal_step`, loaded on first use."""
+    try:
+        return importlib.import_module(f"gbpn.gbp.{name}")
+    except ImportError as error:
+        raise BackendError(
+            f'backend="{name}" cannot be loaded ({error}): pip install "gbpn[gpu]" for triton'
+        ) from error
 
 
 def _infer_stepwise(
-    mrf: MRF, messages: Messages, iterations: int, nonlocal_steps: int, reweighting: float, record: bool
+    operators: ModuleType,
+    name: str,
+    mrf: MRF,
+    messages: Messages,
+    iterations: int,
+    nonlocal_steps: int,
+    reweighting: float,
+    record: bool,
 ) -> Inference:
     unary, local, far = mrf.unary, messages.local, messages.nonlocal_
     snapshots: list[Snapshot] = []
@@ -66,29 +143,29 @@ def _infer_stepwise(
         for direction in range(4):
             weight, difference = at(edges.weight, t)[:, direction], at(edges.difference, t)[:, direction]
             damping = at(edges.damping, t)[:, None]
-            local = reference.sweep(
+            local = operators.sweep(
                 base, local, weight, difference, damping, direction=direction, reweighting=reweighting
             )
             snapshot(t, DIRECTIONS[direction])
         if (learned := mrf.nonlocal_) is not None and nonlocal_steps:
             base = Messages(local, Gaussian.identity_like(far.precision)).belief(unary, reweighting)
             for _ in range(nonlocal_steps):
-                far = _nonlocal_step(base, far, learned, t, reweighting)
+                far = _nonlocal_step(operators, base, far, learned, t, reweighting)
             snapshot(t, "nonlocal")
     state = Messages(local, far)
     return Inference(
         belief=state.belief(unary, reweighting),
         messages=state,
         iterations=iterations,
-        backend="reference",
+        backend=name,
         snapshots=snapshots,
     )
 
 
 def _nonlocal_step(
-    base: Gaussian, total: Gaussian, edges: NonLocalEdges, t: int, reweighting: float
+    operators: ModuleType, base: Gaussian, total: Gaussian, edges: NonLocalEdges, t: int, reweighting: float
 ) -> Gaussian:
-    return reference.nonlocal_step(
+    out: Gaussian = operators.nonlocal_step(
         base,
         total,
         at(edges.weight, t),
@@ -97,6 +174,7 @@ def _nonlocal_step(
         at(edges.damping, t)[:, None],
         reweighting=reweighting,
     )
+    return out
 
 
 def at(parameters: Tensor, t: int) -> Tensor:

@@ -10,13 +10,12 @@ Imported by `gbpn.gbp.cpu`, which also says what to do where the native module i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from gbpn import _native
+import gbpn._native as _native
 
 TAPES = ("none", "tape", "recompute")
 
@@ -155,7 +154,9 @@ _SWEEP = (
 def sweep(*arguments: Any) -> tuple[Tensor, Tensor]:
     """Messages [B, 8, H, W] after one sweep; arguments as `gbpn.gbp.reference.sweep`."""
     base_information, base_precision, information, precision, weight, difference, damping = arguments[:7]
-    messages = tuple(x.detach().clone(memory_format=torch.contiguous_format) for x in (information, precision))
+    messages = tuple(
+        x.detach().clone(memory_format=torch.contiguous_format) for x in (information, precision)
+    )
     inputs = [rows(x) for x in (base_information, base_precision, weight, difference, damping)]
     _native.gbp_sweep(inputs, list(messages), *arguments[7:])
     return messages[0], messages[1]
@@ -175,7 +176,7 @@ def _sweep_shapes(*arguments: Any) -> tuple[Tensor, Tensor]:
 )
 def sweep_adjoint(*arguments: Any) -> tuple[Tensor, ...]:
     inputs, (cotangents, after, direction, reweighting) = arguments[:7], arguments[7:]
-    after = [x.detach().clone(memory_format=torch.contiguous_format) for x in after]
+    after = [_own(x, x) for x in after]
     along = [_own(g, x) for g, x in zip(cotangents, inputs[2:4], strict=True)]
     base = [x.new_zeros(x.shape) for x in inputs[:2]]
     edges = [x.new_zeros(x.shape) for x in inputs[4:]]
@@ -259,11 +260,5 @@ nonlocal_step.register_autograd(_nonlocal_backward, setup_context=_keep_for_nonl
 
 
 def _own(cotangent: Tensor | None, like: Tensor) -> Tensor:
-    """A contiguous copy that a kernel may overwrite; zeros where nothing depends on the output."""
-    out = like.new_zeros(like.shape)
-    return out if cotangent is None else out.copy_(cotangent)
-
-
-def all_operators() -> Sequence[Any]:
-    """The operators that users differentiate through, for checks."""
-    return infer, sweep, nonlocal_step
+    """A contiguous copy that a kernel may overwrite; zeros where there is nothing to copy."""
+    return like.new_zeros(like.shape) if cotangent is None else like.new_empty(like.shape).copy_(cotangent)
