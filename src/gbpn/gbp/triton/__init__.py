@@ -1,0 +1,29 @@
+"""Gaussian belief propagation on GPUs: sweeps and the non-local step as Triton kernels, with adjoints.
+
+Same functions, signatures and meaning as `gbpn.gbp.reference`. A sweep is one launch. Registered as torch
+operators (`gbpn::triton_sweep`, `gbpn::triton_nonlocal_step`) with fake and autograd implementations.
+
+These kernels have not yet been run on a GPU. They are tested in Triton's interpreter on the CPU against the
+reference (values and gradients) and compiled ahead of time for sm_80 and sm_90. Speed is unknown.
+"""
+
+from __future__ import annotations
+
+from gbpn.errors import BackendError
+
+try:
+    import triton as _triton
+    import triton.language as _language
+except ImportError as error:
+    raise BackendError(
+        "backend 'triton' needs the package triton: pip install gbpn[gpu], or use backend='cpu'"
+    ) from error
+if not hasattr(_language, "gather"):
+    raise BackendError(
+        f"backend 'triton' needs tl.gather, which triton {_triton.__version__} lacks: pip install -U triton"
+    )
+
+from gbpn.gbp.triton.nonlocal_step import nonlocal_step
+from gbpn.gbp.triton.sweep import sweep
+
+__all__ = ["nonlocal_step", "sweep"]

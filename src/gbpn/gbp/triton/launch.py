@@ -1,0 +1,51 @@
+"""What every launch needs: a device that can run it, contiguous inputs, and explicit compiler options."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+import torch
+import triton
+from torch import Tensor
+from triton.runtime.interpreter import InterpretedFunction
+
+from gbpn.errors import BackendError, InputError
+
+FUSE_MULTIPLY_ADD = True
+"""Passed to every compilation: the answer must not depend on a default of the compiler."""
+
+
+def launch(kernel: Any, grid: tuple[int, ...], *arguments: Any, warps: int, **constants: Any) -> None:
+    """Run a kernel over tensors and numbers on the device of the first tensor."""
+    like = arguments[0]
+    if isinstance(kernel, InterpretedFunction):
+        kernel[grid](*arguments, **constants)
+        return
+    if like.device.type == "cpu":
+        raise BackendError(
+            "backend 'triton' needs tensors on a GPU; got cpu: move them with .to('cuda'), use another "
+            "backend, or set TRITON_INTERPRET=1 before the start to run the kernels in the (slow) interpreter"
+        )
+    guard = torch.cuda.device(like.device) if like.is_cuda else contextlib.nullcontext()
+    with guard:
+        kernel[grid](*arguments, **constants, num_warps=warps, enable_fp_fusion=FUSE_MULTIPLY_ADD)
+
+
+def check_same_kind(**tensors: Tensor) -> None:
+    """Raise unless all tensors share one supported dtype and one device."""
+    name, like = next(iter(tensors.items()))
+    if like.dtype not in (torch.float32, torch.float64):
+        raise InputError(f"{name} must be float32 or float64; got {like.dtype}: convert with .float()")
+    for other, tensor in tensors.items():
+        if tensor.dtype != like.dtype or tensor.device != like.device:
+            raise InputError(
+                f"{other} must be {like.dtype} on {like.device} like {name}; "
+                f"got {tensor.dtype} on {tensor.device}"
+            )
+
+
+def line_block(positions: int) -> tuple[int, int]:
+    """(BLOCK, warps) for a line of this length: one position per thread up to 512 threads."""
+    block = max(triton.next_power_of_2(positions), 32)
+    return block, min(block // 32, 16)

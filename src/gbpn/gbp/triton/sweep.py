@@ -1,0 +1,165 @@
+"""`sweep` as a torch operator over the Triton kernels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from gbpn.errors import require_shape
+from gbpn.gaussian import Gaussian
+from gbpn.gbp.triton.launch import check_same_kind, launch, line_block
+from gbpn.gbp.triton.sweep_adjoint_kernels import sweep_adjoint
+from gbpn.gbp.triton.sweep_kernels import sweep_forward
+from gbpn.mrf import RING
+
+TRANSPOSED = tuple(RING.index((column, row)) for row, column in RING)
+"""Slot of each message when rows and columns change places; its own inverse."""
+
+
+def sweep(
+    base: Gaussian,
+    messages: Gaussian,
+    weight: Tensor,
+    difference: Tensor,
+    damping: Tensor,
+    *,
+    direction: int,
+    reweighting: float = 1.0,
+) -> Gaussian:
+    """One serial sweep; arguments and meaning as in `gbpn.gbp.reference.sweep`."""
+    batch, edges, height, width = weight.shape
+    one, eight = (batch, 1, height, width), (batch, 8, height, width)
+    for name, part, shape in (("base", base, one), ("messages", messages, eight)):
+        require_shape(f"{name}.information", part.information, shape)
+        require_shape(f"{name}.precision", part.precision, shape)
+    require_shape("difference", difference, (batch, edges, height, width))
+    require_shape("damping", damping, one)
+    tensors = {
+        "weight": weight,
+        "difference": difference,
+        "damping": damping,
+        "base.information": base.information,
+        "base.precision": base.precision,
+        "messages.information": messages.information,
+        "messages.precision": messages.precision,
+    }
+    check_same_kind(**tensors)
+    information, precision = _sweep(
+        base.information,
+        base.precision,
+        messages.information,
+        messages.precision,
+        weight,
+        difference,
+        damping,
+        direction,
+        reweighting,
+    )
+    return Gaussian(information, precision)
+
+
+@torch.library.custom_op("gbpn::triton_sweep", mutates_args=())
+def _sweep(
+    base_information: Tensor,
+    base_precision: Tensor,
+    information: Tensor,
+    precision: Tensor,
+    weight: Tensor,
+    difference: Tensor,
+    damping: Tensor,
+    direction: int,
+    reweighting: float,
+) -> tuple[Tensor, Tensor]:
+    inputs = (base_information, base_precision, information, precision, weight, difference, damping)
+    lined = [_to_lines(tensor, direction) for tensor in inputs]
+    new = lined[2].clone(), lined[3].clone()
+    _launch(
+        sweep_forward, (*lined, *new), edges=weight.shape[1], direction=direction, reweighting=reweighting
+    )
+    return _from_lines(new[0], direction), _from_lines(new[1], direction)
+
+
+@torch.library.custom_op("gbpn::triton_sweep_adjoint", mutates_args=())
+def _sweep_adjoint(
+    information_up: Tensor,
+    precision_up: Tensor,
+    base_information: Tensor,
+    base_precision: Tensor,
+    information: Tensor,
+    precision: Tensor,
+    new_information: Tensor,
+    new_precision: Tensor,
+    weight: Tensor,
+    difference: Tensor,
+    damping: Tensor,
+    direction: int,
+    reweighting: float,
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
+    differentiable = (base_information, base_precision, information, precision, weight, difference, damping)
+    lined = [_to_lines(tensor, direction) for tensor in differentiable]
+    after = [_to_lines(t, direction) for t in (information_up, precision_up, new_information, new_precision)]
+    gradients = [torch.empty_like(tensor) for tensor in lined]
+    arguments = (*after[:2], *lined[:4], *after[2:], *lined[4:], *gradients)
+    _launch(sweep_adjoint, arguments, weight.shape[1], direction, reweighting)
+    base_i, base_p, old_i, old_p, w, r, b = (_from_lines(gradient, direction) for gradient in gradients)
+    return base_i, base_p, old_i, old_p, w, r, b
+
+
+def _launch(kernel: Any, tensors: tuple[Tensor, ...], edges: int, direction: int, reweighting: float) -> None:
+    batch, _, lines, positions = tensors[0].shape
+    block, warps = line_block(positions)
+    launch(
+        kernel,
+        (batch,),
+        *tensors,
+        lines,
+        positions,
+        warps=warps,
+        RHO=float(reweighting),
+        EDGES=edges,
+        BACKWARDS=direction >= 2,
+        BLOCK=block,
+    )
+
+
+def _to_lines(maps: Tensor, direction: int) -> Tensor:
+    """[B, C, H, W] → contiguous [B, C, lines, positions]; message slots follow a transposition."""
+    if direction % 2 == 0:
+        maps = (maps[:, TRANSPOSED] if maps.shape[1] == 8 else maps).transpose(-1, -2)
+    return maps.contiguous()
+
+
+def _from_lines(maps: Tensor, direction: int) -> Tensor:
+    """Inverse of `_to_lines`, which is an involution."""
+    return _to_lines(maps, direction)
+
+
+@_sweep.register_fake
+def _(base_information, base_precision, information, precision, *rest):  # type: ignore[no-untyped-def]
+    return _contiguous_like(information), _contiguous_like(precision)
+
+
+@_sweep_adjoint.register_fake
+def _(information_up, precision_up, base_i, base_p, i, p, new_i, new_p, w, r, b, *rest):  # type: ignore[no-untyped-def]
+    return tuple(_contiguous_like(tensor) for tensor in (base_i, base_p, i, p, w, r, b))
+
+
+def _contiguous_like(tensor: Tensor) -> Tensor:
+    return torch.empty_like(tensor, memory_format=torch.contiguous_format)
+
+
+def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+    base_i, base_p, i, p, weight, difference, damping, ctx.direction, ctx.reweighting = inputs
+    ctx.save_for_backward(base_i, base_p, i, p, *output, weight, difference, damping)
+
+
+def _backward(ctx: Any, information_up: Tensor, precision_up: Tensor) -> tuple[Tensor | None, ...]:
+    gradients = _sweep_adjoint(
+        information_up, precision_up, *ctx.saved_tensors, ctx.direction, ctx.reweighting
+    )
+    return (*gradients, None, None)
+
+
+_sweep.register_autograd(_backward, setup_context=_setup_context)
