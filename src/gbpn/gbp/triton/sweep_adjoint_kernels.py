@@ -1,4 +1,4 @@
-"""The adjoint of a serial sweep in Triton: lines from the last to the first, one launch, one program per image.
+"""The adjoint of a serial sweep in Triton: one launch, one program per image, lines from last to first.
 
 Layout, legend and addresses as in `sweep_kernels`; *_up = gradient that arrives from above, *_grad = gradient
 that is written. The messages after the sweep are all that has to be kept: what a line was told is made again.

@@ -30,8 +30,8 @@ def load_edges(first, step, mask, EDGES: tl.constexpr):
         before = tl.load(first, mask=mask, other=0.0)
         after = tl.load(at_m + step, mask=mask, other=0.0)
     else:
-        before = tl.zeros_like(middle)
-        after = tl.zeros_like(middle)
+        before = middle * 0.0
+        after = middle * 0.0
     return before, middle, after
 
 
