@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+os.environ.setdefault("TRITON_INTERPRET", "1")  # kernels run on the CPU; read when triton is first imported
 
 import numpy as np
 import pytest
@@ -32,3 +33,31 @@ def golden(shared: Path):
             return {key: torch.from_numpy(arrays[key]) for key in numeric}
 
     return load
+
+
+@pytest.fixture
+def interpreter(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Triton kernels on the CPU, about twice as fast as the interpreter is by itself.
+
+    It prepares the whole language anew at each call of a device function; once per launch is enough.
+    """
+    pytest.importorskip("triton", reason="needs triton (pip install gbpn[gpu])")
+    from triton.runtime.interpreter import InterpretedFunction
+
+    slow = InterpretedFunction.__call__
+
+    def call(self, *arguments, **options):
+        if self.fn.__module__.startswith("gbpn."):
+            return self.rewrite()(*arguments, **options)
+        return slow(self, *arguments, **options)
+
+    monkeypatch.setattr(InterpretedFunction, "__call__", call)
+
+
+@pytest.fixture
+def poisoned():
+    """New memory is full of NaN, so that a number that was never written shows."""
+    torch.use_deterministic_algorithms(True)
+    assert torch.empty(1).isnan().all()
+    yield
+    torch.use_deterministic_algorithms(False)

@@ -23,7 +23,7 @@ if not hasattr(_language, "gather"):
         f"backend 'triton' needs tl.gather, which triton {_triton.__version__} lacks: pip install -U triton"
     )
 
-from gbpn.gbp.triton.nonlocal_step import nonlocal_step
-from gbpn.gbp.triton.sweep import sweep
+from gbpn.gbp.triton.nonlocal_operator import nonlocal_step
+from gbpn.gbp.triton.sweep_operator import sweep
 
 __all__ = ["nonlocal_step", "sweep"]
