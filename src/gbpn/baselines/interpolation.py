@@ -100,7 +100,7 @@ def _spread(values: Array, radius: Array) -> Array:
     """
     height, width = values.shape
     steps = np.zeros((height, width + 1))
-    row, column = np.indices(values.shape)
+    row, column = np.mgrid[:height, :width]
     # Squared distances between pixels are whole numbers, so "nearer than r" is "at most r² − 1".
     reach = np.maximum(np.rint(radius**2).astype(np.int64) - 1, 0)
     furthest = int(np.sqrt(reach.max()))

@@ -7,7 +7,7 @@ import sys
 import typer
 from rich.console import Console
 
-from gbpn.cli import bench, convert, info, train
+from gbpn.cli import bench, convert, eval, info, train
 from gbpn.errors import GbpnError
 
 app = typer.Typer(
@@ -19,6 +19,7 @@ app = typer.Typer(
 )
 app.add_typer(bench.app, name="bench")
 app.command("convert")(convert.convert)
+app.command("eval")(eval.evaluate)
 app.command("info")(info.info)
 app.command("train")(train.train)
 

@@ -14,8 +14,8 @@ from torch import Tensor
 
 from gbpn.metrics.errors import check_maps, valid
 
-FRACTIONS = tuple(i / 100 for i in range(100))
-"""Shares of pixels dropped along a sparsification curve."""
+FRACTIONS = (0.0, 0.01, 0.02, 0.03, 0.04, *(i / 20 for i in range(1, 20)), 0.99)
+"""Shares of pixels dropped along a sparsification curve; finer where the paper drops 1 %."""
 
 DROPS = {"rmse_drop_1pct": 0.01, "rmse_drop_5pct": 0.05}
 """Shares dropped for the table."""

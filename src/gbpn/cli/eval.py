@@ -1,0 +1,80 @@
+"""`gbpn eval`: how good is it, on what, compared with what, and can its sigma be trusted."""
+
+from __future__ import annotations
+
+from enum import Enum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+DatasetName = Enum("DatasetName", {n: n for n in ("nyuv2", "kitti", "void", "folder", "pool")}, type=str)  # type: ignore[misc]
+
+
+def evaluate(
+    dataset: Annotated[DatasetName, typer.Argument(help="Layout of the data.")],
+    data: Annotated[Path, typer.Option(help="Where it lies; for pool a tree of scenes or one scene.")],
+    output: Annotated[Path, typer.Option("-o", "--output", help="Folder of the report.")] = Path("report"),
+    weights: Annotated[
+        list[str] | None,
+        typer.Option(help="Weights to evaluate: a file, a folder of files, or a name. Repeat."),
+    ] = None,
+    method: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A baseline's name, 'all', 'none', module:function, or a folder of predictions (FOLDER@1000 "
+            "if its PNGs are in millimetres). Repeat. Default: what the suite compares with."
+        ),
+    ] = None,
+    suite: Annotated[str, typer.Option(help="Experiment of the paper; --suite list names them.")] = "main",
+    points: Annotated[list[int] | None, typer.Option(help="Measurements per frame. Repeat.")] = None,
+    lines: Annotated[list[int] | None, typer.Option(help="LiDAR scan lines kept. Repeat.")] = None,
+    noise: Annotated[list[float] | None, typer.Option(help="Relative error, 0.02 for 2 %. Repeat.")] = None,
+    iterations: Annotated[
+        list[int] | None, typer.Option(help="Belief propagation iterations. Repeat.")
+    ] = None,
+    pattern: Annotated[
+        list[str] | None, typer.Option(help="Other sensors, e.g. corners:300+outliers:0.05. Repeat.")
+    ] = None,
+    seeds: Annotated[int | None, typer.Option(help="Samplings of each frame, averaged.", min=1)] = None,
+    limit: Annotated[int | None, typer.Option(help="Only N frames, spread over the dataset.", min=1)] = None,
+    split: Annotated[str, typer.Option(help="Part of the dataset.")] = "evaluation",
+    workers: Annotated[int, typer.Option(help="Processes.", min=1)] = 1,
+    batch: Annotated[int, typer.Option(help="Frames per call of a network.", min=1)] = 1,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Forget results already in the folder.")] = False,
+    pictures: Annotated[bool, typer.Option(help="Draw maps of the best, median and worst frame.")] = True,
+) -> None:
+    """Evaluate several methods on the same frames with the same measurements.
+
+    Writes report.json, report.csv, report.md, plots and one index.html that opens offline. The same command
+    again continues where it was interrupted.
+    """
+    from rich.console import Console
+
+    from gbpn.evaluate.session import Request, list_suites, perform
+
+    console = Console()
+    if suite == "list":
+        console.print(list_suites())
+        return
+    request = Request(
+        dataset=dataset.value,
+        root=str(data),
+        split=split,
+        output=output,
+        weights=tuple(weights or ()),
+        methods=tuple(method or ()),
+        suite=suite,
+        points=tuple(points or ()),
+        lines=tuple(lines or ()),
+        noise=tuple(noise or ()),
+        iterations=tuple(iterations or ()),
+        patterns=tuple(pattern or ()),
+        seeds=seeds,
+        limit=limit,
+        workers=workers,
+        batch=batch,
+        fresh=fresh,
+        pictures=pictures,
+    )
+    perform(request, console)

@@ -1,0 +1,199 @@
+"""Everything that can be compared, by name: baselines, weights, other people's code or files."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from gbpn.baselines import METHODS, Completion, Method
+from gbpn.errors import InputError
+from gbpn.evaluate import handmade
+from gbpn.evaluate.settings import Setting
+from gbpn.sample import Sample
+
+HANDMADE: dict[str, Callable[..., Completion]] = {
+    "diebel_thrun": handmade.diebel_thrun,
+    "gbp_handmade": handmade.gbp_handmade,
+}
+BASELINES = (*METHODS, *HANDMADE)
+"""Names of all methods that need no weights."""
+
+Predictor = Callable[[Sequence[Sample], Setting], list[Completion]]
+"""Frames of one size in, one completion each."""
+
+WEIGHT_SUFFIXES = (".safetensors", ".pth", ".pt")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """A method that takes part; loads where it runs."""
+
+    name: str
+    """What tables call it."""
+    spec: str
+    """What was asked for."""
+    kind: str
+    """baseline, callable, folder or weights."""
+
+    @property
+    def identity(self) -> str:
+        """Changes when the method does: resumed results must be of the same weights."""
+        if self.kind != "weights" or not Path(self.spec).is_file():
+            return f"{self.kind}:{self.spec}"
+        return f"weights:{hashlib.sha256(Path(self.spec).read_bytes()).hexdigest()}"
+
+    def load(self) -> Predictor:
+        """Ready to run; raises what is wrong with it."""
+        if self.kind == "weights":
+            return _model(self.spec)
+        if self.kind == "folder":
+            return _one_by_one(partial(read_prediction, *_folder(self.spec)))
+        if self.spec == "gbp_handmade":
+            return _handmade
+        if self.spec in HANDMADE:
+            return _one_by_one(HANDMADE[self.spec])
+        return _one_by_one(METHODS[self.spec] if self.spec in METHODS else _callable(self.spec))
+
+
+def method_entry(spec: str) -> Entry:
+    """A baseline's name, `module:function` (Sample → Completion or depth map), or a folder of predictions."""
+    if spec in BASELINES:
+        return Entry(name=spec, spec=spec, kind="baseline")
+    folder, _ = _folder(spec)
+    if folder.is_dir():
+        return Entry(name=folder.name, spec=spec, kind="folder")
+    if ":" in spec:
+        return Entry(name=spec.rpartition(":")[2], spec=spec, kind="callable")
+    raise InputError(
+        f"unknown method {spec!r}: choose from {', '.join(BASELINES)}, or give module:function, "
+        "or a folder of predictions"
+    )
+
+
+def weight_entries(spec: str) -> list[Entry]:
+    """One entry for a file or name that `gbpn.load` takes; for a folder of weight files one each, by name."""
+    folder = Path(spec)
+    if folder.is_dir() and not (folder / "model.safetensors").is_file():
+        files = sorted(p for p in folder.iterdir() if p.suffix in WEIGHT_SUFFIXES)
+        if not files:
+            raise InputError(f"{folder}: no weight file ({', '.join(WEIGHT_SUFFIXES)}) in this folder")
+        return [Entry(name=p.stem, spec=str(p), kind="weights") for p in files]
+    stem = folder.name if folder.is_dir() else folder.stem if folder.suffix in WEIGHT_SUFFIXES else spec
+    return [Entry(name=stem, spec=spec, kind="weights")]
+
+
+def distinct(entries: Sequence[Entry]) -> list[Entry]:
+    """The entries with equal names told apart by number."""
+    seen: dict[str, int] = {}
+    out = []
+    for entry in entries:
+        seen[entry.name] = seen.get(entry.name, 0) + 1
+        again = seen[entry.name] > 1
+        out.append(replace(entry, name=f"{entry.name} ({seen[entry.name]})") if again else entry)
+    return out
+
+
+def read_prediction(folder: Path, scale: float, sample: Sample) -> Completion:
+    """A stored prediction: NAME.npy or NAME.npz (metres), or 16-bit NAME.png (metres = value / scale).
+
+    NAME is the frame's name, with its slashes as folders or as underscores, or its last part alone.
+    NAME.confidence.npy and NAME.std.npy are read where they exist.
+    """
+    from gbpn.data import read_depth
+
+    tried = dict.fromkeys((sample.name, sample.name.replace("/", "_"), sample.name.rpartition("/")[2]))
+    for name in tried:
+        for suffix in (".npy", ".npz", ".png"):
+            path = folder / f"{name}{suffix}"
+            if path.is_file():
+                depth = read_depth(path, scale if suffix == ".png" else None)
+                mean = torch.where(depth > 0, depth, torch.nan)
+                extra = {k: _array(folder / f"{name}.{k}.npy", mean) for k in ("confidence", "std")}
+                return Completion(mean=mean, **extra)
+    raise InputError(
+        f"{folder}: no prediction for {sample.name}; wanted one of {', '.join(tried)} (.npy, .npz, .png)"
+    )
+
+
+def _array(path: Path, like: torch.Tensor) -> torch.Tensor | None:
+    return torch.from_numpy(np.load(path)).float().reshape(like.shape) if path.is_file() else None
+
+
+def _folder(spec: str) -> tuple[Path, float]:
+    """`FOLDER` or `FOLDER@1000`: where predictions lie, and the scale of its PNGs (256 as in KITTI)."""
+    path, _, scale = spec.rpartition("@")
+    if path and scale.replace(".", "", 1).isdigit():
+        return Path(path), float(scale)
+    return Path(spec), 256.0
+
+
+def _callable(spec: str) -> Method:
+    module, _, name = spec.rpartition(":")
+    try:
+        found = getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError) as error:
+        raise InputError(f"method {spec!r} cannot be imported: {error}") from error
+
+    def complete(sample: Sample) -> Completion:
+        answer: Any = found(sample)
+        if isinstance(answer, Completion):
+            return answer
+        return Completion(mean=torch.as_tensor(answer, dtype=torch.float32).reshape(sample.sparse.shape))
+
+    return complete
+
+
+def _one_by_one(method: Method) -> Predictor:
+    return lambda samples, _: [method(replace(sample, target=None)) for sample in samples]
+
+
+def _handmade(samples: Sequence[Sample], setting: Setting) -> list[Completion]:
+    return [handmade.gbp_handmade(sample, setting.iterations or 5) for sample in samples]
+
+
+def _model(spec: str) -> Predictor:
+    from gbpn.checkpoint import load
+
+    model = load(spec, fuse=True)
+    trained = model.config
+
+    @torch.inference_mode()
+    def complete(samples: Sequence[Sample], setting: Setting) -> list[Completion]:
+        if setting.iterations is not None:
+            model.config = replace(
+                trained, iterations=split_iterations(trained.iterations, setting.iterations)
+            )
+        try:
+            answer = model(
+                torch.stack([s.image for s in samples]),
+                torch.stack([s.sparse for s in samples]),
+                torch.stack([s.intrinsics for s in samples]),
+            )
+        finally:
+            model.config = trained
+        std = answer.std if answer.calibration is not None else [None] * len(samples)
+        # The logit ranks pixels as the confidence does, without the sigmoid's rounding to 1.
+        return [
+            Completion(mean=mean, confidence=logit, std=sigma)
+            for mean, logit, sigma in zip(answer.mean, answer.confidence_logit, std, strict=True)
+        ]
+
+    return complete
+
+
+def split_iterations(trained: tuple[int, ...], total: int) -> tuple[int, ...]:
+    """`total` iterations over the stages in the trained proportion, at least one each."""
+    if len(trained) == 1:
+        return (total,)
+    first = min(max(round(total * trained[0] / sum(trained)), 1), total - 1)
+    if total < 2:
+        raise InputError(f"two stages need at least 2 iterations; got {total}")
+    return (first, total - first)

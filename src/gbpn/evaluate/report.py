@@ -1,0 +1,263 @@
+"""Result lines to rows, and rows to JSON, CSV, Markdown and the terminal. Metres, 1/metres and fractions."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import statistics
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gbpn.data.depth_files import replacing
+from gbpn.evaluate.run import Line, Plan
+from gbpn.metrics import ERRORS, UNCERTAINTIES, MetricTable, Scores
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+COLUMNS = ("rmse", "mae", "irmse", "rel", "delta_1.02", "delta_1.05", "delta_1.25", "rmse_drop_1pct", "ause")
+"""What a short table shows; report.json and report.csv have everything."""
+NARROW = ("irmse", "delta_1.25")
+"""Left out of these on a screen of 80 columns."""
+
+UNITS = {"irmse": "1/m", "imae": "1/m", "nll": "nats"} | dict.fromkeys(
+    ("rmse", "mae", "ause", "std", "rmse_drop_1pct", "rmse_drop_5pct"), "m"
+)
+"""Fractions have none."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """One method in one setting."""
+
+    method: str
+    setting: dict[str, Any]
+    table: MetricTable
+    measurements: float
+    """Mean number per frame."""
+    seconds: float
+    """Median per frame on the machine of the run, loading and scoring left out."""
+    failed: tuple[str, ...] = ()
+    """Frame and reason."""
+
+    @property
+    def values(self) -> dict[str, float]:
+        return self.table.averages()
+
+    def to_json(self) -> dict[str, Any]:
+        """Every metric by name, None where it has no value; no timing, so equal runs give equal files."""
+        values = self.values
+        return {
+            "method": self.method,
+            "setting": self.setting,
+            "samples": self.table.samples,
+            "pixels": self.table.pixels,
+            "measurements": self.measurements,
+            **{name: values.get(name) for name in (*ERRORS, *UNCERTAINTIES)},
+            "failed": len(self.failed),
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report:
+    """All rows of a run and what is needed to read them."""
+
+    dataset: str
+    title: str
+    samples: int
+    """Frames with ground truth."""
+    rows: list[Row]
+    suite: str = "main"
+    protocol: str = ""
+    """In words."""
+    published: list[dict[str, Any]] = field(default_factory=list)
+    """Rows of the paper's tables that stand beside ours."""
+    extras: dict[str, Any] = field(default_factory=dict)
+    """What a suite adds: runtime split, parameters."""
+
+    def to_json(self) -> dict[str, Any]:
+        from gbpn import __version__
+
+        return {
+            "gbpn": __version__,
+            "dataset": self.dataset,
+            "suite": self.suite,
+            "protocol": self.protocol,
+            "samples": self.samples,
+            "rows": [row.to_json() for row in self.rows],
+            "published": self.published,
+            "failed": sorted({text for row in self.rows for text in row.failed}),
+            "without_target": sorted(
+                {n.rpartition("#")[0] for r in self.rows for n in r.table.without_target}
+            ),
+            **self.extras,
+        }
+
+    def write(self, folder: Path) -> None:
+        """report.json, report.csv, report.md, and timing.json, which alone differs between equal runs."""
+        timing = [{"method": r.method, "setting": r.setting, "seconds": r.seconds} for r in self.rows]
+        for name, text in (
+            ("report.json", _json(self.to_json())),
+            ("report.csv", self.csv()),
+            ("report.md", self.markdown()),
+            ("timing.json", _json(timing)),
+        ):
+            with replacing(folder / name) as temporary:
+                temporary.write_text(text, encoding="utf-8")
+
+    def csv(self) -> str:
+        out = io.StringIO()
+        settings = list(dict.fromkeys(key for row in self.rows for key in row.setting))
+        flat = [{**row.to_json(), **row.setting} for row in self.rows]
+        names = [
+            "method",
+            *settings,
+            *(k for k in (flat[0] if flat else {}) if k not in ("method", *settings)),
+        ]
+        writer = csv.DictWriter(out, [n for n in names if n != "setting"], extrasaction="ignore")
+        writer.writeheader()
+        writer.writerows(flat)
+        return out.getvalue()
+
+    def markdown(self) -> str:
+        names = self.columns()
+        head = ["method", "setting", *(header(name) for name in names)]
+        lines = [f"# {self.title}", "", self.protocol, "", _bar(head), _bar(["---"] * len(head))]
+        for row in self.rows:
+            lines.append(
+                _bar([row.method, setting_text(row.setting), *(shown(row.values, n) for n in names)])
+            )
+        for entry in self.published:
+            values = [shown(entry, n) for n in names]
+            lines.append(_bar([f"{entry['method']} *(published)*", setting_text(entry["setting"]), *values]))
+        return "\n".join([*lines, ""])
+
+    def columns(self) -> list[str]:
+        """Columns of a short table: what any row has; `observed` only where a method left pixels out."""
+        have = {name for row in self.rows for name in row.values}
+        partial = any(row.values.get("observed", 1) < 1 for row in self.rows)
+        names = [name for name in COLUMNS if name in have]
+        if self.suite == "confidence":
+            names = ["rmse", *(name for name in UNCERTAINTIES if name in have)]
+        return names + (["observed"] if partial else [])
+
+    def terminal(self) -> Table:
+        """The short table for a screen; of the published rows only the paper's own method."""
+        from rich import box
+        from rich.table import Table
+
+        names = [name for name in self.columns() if name not in NARROW]
+        ours = [entry for entry in self.published if entry["method"].startswith(("GBPN", "V"))]
+        several = len({setting_text(row.setting) for row in self.rows}) > 1
+        caption = f"{self.samples} frames. {self.protocol}"
+        table = Table(title=self.title, caption=caption, box=box.SIMPLE, padding=(0, 1, 0, 0))
+        table.add_column("method", overflow="fold", min_width=12)
+        if several:
+            table.add_column("setting")
+        for name in (*names, "s"):
+            table.add_column(header(name, units=False), justify="right", no_wrap=True)
+        best = {name: best_of(name)(_having(self.rows, name)) for name in names if _having(self.rows, name)}
+        for row in self.rows:
+            texts = {name: shown(row.values, name) for name in names}
+            cells = [f"[bold]{t}[/]" if row.values.get(n) == best.get(n) else t for n, t in texts.items()]
+            setting = [setting_text(row.setting)] if several else []
+            table.add_row(row.method, *setting, *cells, f"{row.seconds:.3f}")
+        for entry in ours:
+            setting = [setting_text(entry["setting"])] if several else []
+            cells = [shown(entry, n) for n in names]
+            table.add_row(f"{entry['method']} (published)", *setting, *cells, "", style="dim")
+        return table
+
+
+def rows(plan: Plan, lines: Sequence[Line], by_scene: bool = False) -> list[Row]:
+    """One row per setting and method, or per scene, setting and method; in the order of the plan."""
+    groups: dict[tuple[str, str, str], list[Line]] = {}
+    for line in lines:
+        scene = line["frame"].rpartition("/")[0] if by_scene else ""
+        groups.setdefault((scene, line["setting"], line["method"]), []).append(line)
+    scenes = sorted({scene for scene, _, _ in groups})
+    return [
+        _row(entry.name, ({"scene": scene} if by_scene else {}) | described(setting, plan), found)
+        for scene in scenes
+        for setting in plan.settings
+        for entry in plan.entries
+        if (found := groups.get((scene, setting.key, entry.name)))
+    ]
+
+
+def described(setting: Any, plan: Plan) -> dict[str, Any]:
+    """The setting as a report shows it, with the number of seeds where there are several."""
+    return setting.describe() | ({"seeds": plan.seeds} if plan.seeds > 1 else {})
+
+
+def _row(method: str, setting: dict[str, Any], lines: list[Line]) -> Row:
+    good = [line for line in lines if "scores" in line]
+    return Row(
+        method=method,
+        setting=setting,
+        table=MetricTable(Scores.from_json(line["scores"]) for line in good),
+        measurements=statistics.fmean(line["measurements"] for line in good) if good else 0.0,
+        seconds=statistics.median(line["seconds"] for line in good) if good else math.nan,
+        failed=tuple(f"{line['frame']}: {method}: {line['error']}" for line in lines if "error" in line),
+    )
+
+
+def header(name: str, units: bool = True) -> str:
+    """How a table calls a metric: `RMSE [m]`, `δ1.02`."""
+    words = {"rel": "REL", "ause": "AUSE", "nll": "NLL", "std": "mean σ"}
+    if name.startswith("delta_"):
+        text = "δ" + name.removeprefix("delta_")
+    elif name.startswith("coverage_"):
+        text = f"in {name.removeprefix('coverage_')} %"
+    elif name.startswith("rmse_drop_"):
+        text = f"RMSE −{name.removeprefix('rmse_drop_').removesuffix('pct')} %"
+    else:
+        text = words.get(name, name.replace("rmse", "RMSE").replace("mae", "MAE"))
+    return f"{text} [{UNITS[name]}]" if units and name in UNITS else text
+
+
+def shown(values: dict[str, Any], name: str) -> str:
+    """Four digits after the point, a dash where there is no value."""
+    value = values.get(name)
+    return "–" if value is None else f"{value:.4f}"
+
+
+def setting_text(setting: dict[str, Any]) -> str:
+    """`500 points, noise 2 %`."""
+    words = []
+    for name, value in setting.items():
+        if name in ("points", "lines", "iterations", "seeds"):
+            words.append(f"{value} {name}")
+        elif name == "noise":
+            words.append(f"noise {100 * value:g} %")
+        else:
+            words.append(str(value))
+    return ", ".join(words) or "–"
+
+
+def best_of(name: str) -> Callable[..., float]:
+    """max for shares of good pixels, min for errors."""
+    return max if name.startswith("delta") or name == "observed" else min
+
+
+def _having(rows: Sequence[Row], name: str) -> list[float]:
+    return [row.values[name] for row in rows if name in row.values]
+
+
+def _bar(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cells) + " |"
+
+
+def _json(data: Any) -> str:
+    def plain(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {k: plain(v) for k, v in value.items()}
+        if isinstance(value, list | tuple):
+            return [plain(v) for v in value]
+        return None if isinstance(value, float) and not math.isfinite(value) else value
+
+    return json.dumps(plain(data), indent=1, ensure_ascii=False) + "\n"

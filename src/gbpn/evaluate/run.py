@@ -1,0 +1,281 @@
+"""The run itself: frames measured, completed by every method, scored; in several processes, and resumable.
+
+Results are appended to one JSON-lines file by one process, a task at a time. A run that was interrupted
+reads it and does only what is missing; a torn last line is dropped. A frame that fails is a line with an
+error: it is listed in the report and tried again by the next run.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import multiprocessing
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from gbpn.baselines import Completion
+from gbpn.data import Dataset, open_dataset
+from gbpn.errors import InputError
+from gbpn.evaluate.methods import Entry, Predictor
+from gbpn.evaluate.settings import Setting
+from gbpn.metrics import score
+from gbpn.sample import Sample
+
+Line = dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """All that defines the numbers of a run."""
+
+    dataset: str
+    root: str
+    split: str = "evaluation"
+    options: dict[str, Any] = field(default_factory=dict)
+    """Further options of the dataset's class."""
+    entries: tuple[Entry, ...]
+    settings: tuple[Setting, ...] = (Setting(),)
+    seeds: int = 1
+    """How often each frame is measured anew; averaged."""
+    limit: int | None = None
+    """At most this many frames, spread evenly over the dataset."""
+    batch: int = 1
+    """Frames given to a method at once; changes speed, not numbers."""
+
+    def open(self) -> Dataset:
+        return open_dataset(self.dataset, self.root, self.split, **self.options)
+
+    def frames(self, dataset: Dataset) -> list[int]:
+        """Indices of the frames that take part."""
+        total = len(dataset)
+        count = min(self.limit or total, total)
+        return [i * total // count for i in range(count)]
+
+
+@dataclass(frozen=True)
+class Task:
+    """Some frames in one setting and seed, for all methods that still lack them."""
+
+    setting: int
+    seed: int
+    frames: tuple[tuple[int, str], ...]
+    """Index and name."""
+    missing: tuple[frozenset[int], ...]
+    """Per frame the entries to run."""
+
+
+def run(
+    plan: Plan,
+    store: Path,
+    *,
+    workers: int = 1,
+    fresh: bool = False,
+    progress: Callable[[int, int], None] | None = None,
+) -> list[Line]:
+    """All result lines of the plan; `store` is the JSON-lines file that makes it resumable."""
+    dataset = plan.open()
+    frames = plan.frames(dataset)
+    names = dataset.names
+    lines = {} if fresh else _read(store, _identity(plan, names))
+    if not lines:
+        store.parent.mkdir(parents=True, exist_ok=True)
+        store.write_text(json.dumps({"run": _identity(plan, names)}) + "\n")
+    tasks = list(_tasks(plan, frames, names, set(lines)))
+    total = len(plan.settings) * plan.seeds * len(frames)
+    done = total - sum(len(task.frames) for task in tasks)
+    with open(store, "a", encoding="utf-8") as file:
+        for task, new in _results(plan, tasks, workers):
+            for line in new:
+                file.write(json.dumps(line, separators=(",", ":")) + "\n")
+                lines[_key(line)] = line
+            file.flush()
+            done += len(task.frames)
+            if progress:
+                progress(done, total)
+    wanted = {key for task in _tasks(plan, frames, names, set()) for key in _keys(plan, task)}
+    return [lines[key] for key in sorted(wanted & set(lines))]
+
+
+def _results(plan: Plan, tasks: Sequence[Task], workers: int) -> Iterator[tuple[Task, list[Line]]]:
+    if workers <= 1 or len(tasks) <= 1:
+        worker = Worker(plan)
+        for task in tasks:
+            yield task, worker.work(task)
+        return
+    # Spawned, not forked: torch's thread pools do not survive a fork.
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(workers, context, initializer=_start, initargs=(plan,)) as pool:
+        futures = {pool.submit(_work, task): task for task in tasks}
+        try:
+            for future in as_completed(futures):
+                yield futures[future], future.result()
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+class Worker:
+    """One process's share: dataset and methods, opened once."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.dataset = plan.open()
+        self.predictors: list[Predictor] = [entry.load() for entry in plan.entries]
+
+    def work(self, task: Task) -> list[Line]:
+        """The lines of a task; what fails becomes a line with an error."""
+        setting = self.plan.settings[task.setting]
+        lines: list[Line] = []
+        ready: dict[tuple[int, ...], list[tuple[Sample, frozenset[int]]]] = {}
+        for (index, name), missing in zip(task.frames, task.missing, strict=True):
+            try:
+                sample = setting.measure(self.dataset.load(index), task.seed)
+                if sample.target is None:
+                    raise InputError("no ground truth to compare with")
+                ready.setdefault(tuple(sample.image.shape), []).append((sample, missing))
+            except Exception as error:  # a broken frame must not end a long run
+                lines += [self._line(task, name, k, error=error) for k in sorted(missing)]
+        for group in ready.values():
+            for k in range(len(self.predictors)):
+                if samples := [sample for sample, missing in group if k in missing]:
+                    lines += self._score(task, k, samples)
+        return lines
+
+    def _score(self, task: Task, entry: int, samples: list[Sample]) -> list[Line]:
+        setting = self.plan.settings[task.setting]
+        start = time.perf_counter()
+        try:
+            answers = self.predictors[entry](samples, setting)
+            seconds = (time.perf_counter() - start) / len(samples)
+            return [self._scored(task, entry, s, a, seconds) for s, a in zip(samples, answers, strict=True)]
+        except Exception as error:
+            if len(samples) > 1:  # find out which frame it was
+                return [line for sample in samples for line in self._score(task, entry, [sample])]
+            return [self._line(task, samples[0].name, entry, error=error)]
+
+    def _scored(self, task: Task, entry: int, sample: Sample, answer: Completion, seconds: float) -> Line:
+        assert sample.target is not None
+        (scores,) = score(
+            answer.mean[None],
+            sample.target[None],
+            confidence=None if answer.confidence is None else answer.confidence[None],
+            std=None if answer.std is None else answer.std[None],
+            names=[f"{sample.name}#{task.seed}"],
+        )
+        measured = int((sample.sparse > 0).sum())
+        extra = {"scores": scores.to_json(), "measurements": measured, "seconds": round(seconds, 6)}
+        return self._line(task, sample.name, entry) | extra
+
+    def _line(self, task: Task, name: str, entry: int, error: Exception | None = None) -> Line:
+        line: Line = {
+            "setting": self.plan.settings[task.setting].key,
+            "seed": task.seed,
+            "frame": name,
+            "method": self.plan.entries[entry].name,
+        }
+        return line if error is None else line | {"error": f"{type(error).__name__}: {error}"}
+
+
+_worker: Worker | None = None
+
+
+def _start(plan: Plan) -> None:
+    global _worker
+    torch.set_num_threads(1)
+    _worker = Worker(plan)
+
+
+def _work(task: Task) -> list[Line]:
+    assert _worker is not None
+    return _worker.work(task)
+
+
+def _tasks(plan: Plan, frames: list[int], names: list[str], done: set[tuple[Any, ...]]) -> Iterator[Task]:
+    """Chunks of `batch` frames that lack some method."""
+    everything = frozenset(range(len(plan.entries)))
+    for s, setting in enumerate(plan.settings):
+        for seed in range(plan.seeds):
+            lacking = []
+            for i in frames:
+                key = (setting.key, seed, names[i])
+                missing = frozenset(k for k in everything if (*key, plan.entries[k].name) not in done)
+                if missing:
+                    lacking.append(((i, names[i]), missing))
+            for start in range(0, len(lacking), plan.batch):
+                chunk = lacking[start : start + plan.batch]
+                yield Task(s, seed, tuple(f for f, _ in chunk), tuple(m for _, m in chunk))
+
+
+def _keys(plan: Plan, task: Task) -> Iterator[tuple[Any, ...]]:
+    for (_, name), missing in zip(task.frames, task.missing, strict=True):
+        for k in missing:
+            yield (plan.settings[task.setting].key, task.seed, name, plan.entries[k].name)
+
+
+def _key(line: Line) -> tuple[Any, ...]:
+    return (line["setting"], line["seed"], line["frame"], line["method"])
+
+
+def _identity(plan: Plan, names: list[str]) -> dict[str, Any]:
+    """What must be equal for old results to count."""
+    from gbpn import __version__
+
+    return {
+        "gbpn": __version__,
+        "dataset": plan.dataset,
+        "split": plan.split,
+        "options": {k: list(v) if isinstance(v, tuple) else v for k, v in plan.options.items()},
+        "frames": hashlib.sha256("\n".join(names).encode()).hexdigest(),
+        "methods": {entry.name: entry.identity for entry in plan.entries},
+    }
+
+
+def _read(store: Path, identity: dict[str, Any]) -> dict[tuple[Any, ...], Line]:
+    """Finished lines of an earlier run of the same thing; failed ones are tried again."""
+    if not store.is_file():
+        return {}
+    head, *rest = store.read_text(encoding="utf-8").splitlines() or [""]
+    try:
+        found = json.loads(head).get("run", {})
+    except ValueError:
+        found = {}
+    if not _compatible(found, identity):
+        raise InputError(
+            f"{store} holds the results of another run (other data, weights or version): "
+            "choose another output folder, or add --fresh to replace it"
+        )
+    lines: dict[tuple[Any, ...], Line] = {}
+    whole = []
+    for text in rest:
+        try:
+            line = json.loads(text)
+        except ValueError:
+            continue  # torn by the interruption
+        if "error" not in line:
+            lines[_key(line)] = line
+            whole.append(text)
+    # Written anew without torn and failed lines, under a head that knows all methods of both runs.
+    identity["methods"] = found["methods"] | identity["methods"]
+    _replace(store, "\n".join([json.dumps({"run": identity}), *whole]) + "\n")
+    return lines
+
+
+def _compatible(found: dict[str, Any], wanted: dict[str, Any]) -> bool:
+    """Equal but for the methods, which may differ as long as a name means the same thing."""
+    rest = {k: v for k, v in wanted.items() if k != "methods"}
+    methods = found.get("methods", {})
+    same = all(methods.get(name, value) == value for name, value in wanted["methods"].items())
+    return same and rest == {k: v for k, v in found.items() if k != "methods"}
+
+
+def _replace(path: Path, text: str) -> None:
+    from gbpn.data.depth_files import replacing
+
+    with replacing(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")

@@ -1,0 +1,161 @@
+"""One `gbpn eval` from what was asked to the report folder."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.table import Table
+
+from gbpn.errors import InputError
+from gbpn.evaluate import published, suites
+from gbpn.evaluate.methods import BASELINES, distinct, method_entry, weight_entries
+from gbpn.evaluate.report import Report, rows
+from gbpn.evaluate.run import Plan, run
+from gbpn.evaluate.settings import Setting
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """What the command line said."""
+
+    dataset: str
+    root: str
+    output: Path
+    split: str = "evaluation"
+    weights: tuple[str, ...] = ()
+    methods: tuple[str, ...] = ()
+    suite: str = "main"
+    points: tuple[int, ...] = ()
+    lines: tuple[int, ...] = ()
+    noise: tuple[float, ...] = ()
+    iterations: tuple[int, ...] = ()
+    patterns: tuple[str, ...] = ()
+    seeds: int | None = None
+    limit: int | None = None
+    workers: int = 1
+    batch: int = 1
+    fresh: bool = False
+    pictures: bool = True
+
+
+def perform(request: Request, console: Console) -> Report:
+    """Run, print the table, write the folder."""
+    suite = suites.suite(request.suite)
+    plan = make_plan(request, suite)
+    dataset = plan.open()
+    names = [dataset.names[i] for i in plan.frames(dataset)]
+    with Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        console=console,
+    ) as progress:
+        bar = progress.add_task(f"{len(plan.entries)} methods", total=None)
+        lines = run(
+            plan,
+            request.output / "frames.jsonl",
+            workers=request.workers,
+            fresh=request.fresh,
+            progress=lambda done, total: progress.update(bar, completed=done, total=total),
+        )
+    found = rows(plan, lines, by_scene=suite.by_scene)
+    report = Report(
+        dataset=request.dataset,
+        title=f"{suite.name}: {Path(request.root).resolve().name} ({request.dataset})",
+        samples=len({line["frame"] for line in lines if line.get("scores", {}).get("pixels")}),
+        rows=found,
+        suite=suite.name,
+        protocol=protocol(plan, suite),
+        published=published.beside(suite.name, published.family(request.dataset, names)),
+    )
+    report.write(request.output)
+    console.print(report.terminal())
+    if failed := report.to_json()["failed"]:
+        console.print(f"[yellow]{len(failed)} failed, listed in the report; the first: {failed[0]}[/]")
+    console.print(f"report: {request.output / 'index.html'}")
+    return report
+
+
+def make_plan(request: Request, suite: suites.Suite) -> Plan:
+    """Methods and settings of a request, the suite's where nothing was said."""
+    entries = [entry for spec in request.weights for entry in weight_entries(spec)]
+    if suite.needs_weights and not entries:
+        raise InputError(
+            f"suite {suite.name} compares weights: give --weights FOLDER with one file per variant"
+        )
+    wanted = request.methods or suite.methods
+    if "all" in wanted:
+        wanted = (*BASELINES, *(m for m in wanted if m != "all"))
+    entries += [method_entry(spec) for spec in dict.fromkeys(wanted) if spec != "none"]
+    if not entries:
+        raise InputError("nothing to evaluate: give --weights or --method")
+    options: dict[str, Any] = {}
+    settings = make_settings(request, suite)
+    if request.dataset == "void":  # VOID has lists of its own for 150, 500 and 1500 points
+        if len(request.points) > 1:
+            raise InputError(
+                "VOID has one list of files per number of points: run once for each of 150, 500, 1500"
+            )
+        options = {"points": request.points[0]} if request.points else {}
+        settings = tuple(dict.fromkeys(replace(s, points=None) for s in settings))
+    return Plan(
+        dataset=request.dataset,
+        root=request.root,
+        split=request.split,
+        options=options,
+        entries=tuple(distinct(entries)),
+        settings=settings,
+        seeds=request.seeds or suite.seeds,
+        limit=request.limit,
+        batch=request.batch,
+    )
+
+
+def make_settings(request: Request, suite: suites.Suite) -> tuple[Setting, ...]:
+    """Every combination of what was asked for; the suite's own values for what was not."""
+    out = list(suite.settings)
+    asked: dict[str, tuple[Any, ...]] = {
+        "points": request.points,
+        "lines": request.lines,
+        "pattern": request.patterns,
+        "noise": request.noise,
+        "iterations": request.iterations,
+    }
+    for name, values in asked.items():
+        if values:
+            out = list(dict.fromkeys(replace(s, **{name: value}) for s in out for value in values))
+    return tuple(out)
+
+
+def protocol(plan: Plan, suite: suites.Suite) -> str:
+    """In one or two sentences what the numbers are."""
+    text = (
+        "Per frame over pixels with ground truth above 0.1 mm, then averaged; metres. "
+        "Same frames and measurements for every method."
+    )
+    if plan.seeds > 1:
+        text += f" Mean of {plan.seeds} samplings."
+    if suite.name == "transfer":
+        text += " No weights were trained on these scenes unless their card says so."
+    return text
+
+
+def list_suites() -> Table:
+    """Names and what they do."""
+    table = Table("suite", "what it runs")
+    for suite in suites.SUITES.values():
+        table.add_row(suite.name, suite.about)
+    return table

@@ -1,0 +1,81 @@
+"""What a frame is measured with before any method sees it: the same for every method, order and process."""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from gbpn.data import patterns, sparsify
+from gbpn.data.corruption import relative_noise
+from gbpn.errors import InputError
+from gbpn.sample import Sample
+
+DEFAULT_POINTS = 500
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setting:
+    """One row group of a table. Only what is given is changed against the dataset's own protocol."""
+
+    points: int | None = None
+    """Number of measurements. From a sensor's own points if the frame has them, else the released protocol:
+    the same positions in every frame, drawn by the seed; a position without depth gives no measurement."""
+    lines: int | None = None
+    """LiDAR scan lines kept, by the released rule."""
+    pattern: str | None = None
+    """Any pattern of `gbpn.data.sparsify`, e.g. `corners:300+outliers:0.05`; instead of points and lines."""
+    noise: float = 0.0
+    """Relative error of the measurements, uniform in ± this."""
+    iterations: int | None = None
+    """Belief propagation iterations of methods that have them, over all stages."""
+
+    def __post_init__(self) -> None:
+        given = [name for name in ("points", "lines", "pattern") if getattr(self, name) is not None]
+        if len(given) > 1:
+            raise InputError(f"give one of points, lines and pattern; got {' and '.join(given)}")
+        if not 0 <= self.noise < 1:
+            raise InputError(f"noise is a share in [0, 1), 0.02 for 2 %; got {self.noise}")
+        for name in ("points", "lines", "iterations"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise InputError(f"{name} must be at least 1; got {value}")
+
+    def describe(self) -> dict[str, Any]:
+        """What is set, for a report."""
+        return {k: v for k, v in asdict(self).items() if v is not None and not (k == "noise" and v == 0)}
+
+    @property
+    def key(self) -> str:
+        """One line that names this setting, e.g. `points=500 noise=0.02`; `as given` for the protocol."""
+        return (
+            " ".join(f"{k}={v:g}" if isinstance(v, float) else f"{k}={v}" for k, v in self._items())
+            or "as given"
+        )
+
+    def _items(self) -> list[tuple[str, Any]]:
+        return list(self.describe().items())
+
+    def measure(self, sample: Sample, seed: int = 0) -> Sample:
+        """The sample with its measurements; depends on the sample's name and the seed, not on any order."""
+        rng = np.random.default_rng([seed, zlib.crc32(sample.name.encode())])
+        measured = self._place(sample, rng, seed)
+        if not self.noise:
+            return measured
+        return replace(measured, sparse=relative_noise(measured.sparse, rng, self.noise))
+
+    def _place(self, sample: Sample, rng: np.random.Generator, seed: int) -> Sample:
+        if self.pattern is not None:
+            return sparsify(sample, self.pattern, rng)
+        if self.lines is not None:
+            return sparsify(sample, f"lines:{self.lines}", rng)
+        if bool((sample.sparse > 0).any()):  # a sensor measured
+            if self.points is None:
+                return sample
+            return replace(sample, sparse=patterns.random_points(sample.sparse, rng, self.points))
+        if sample.target is None:
+            raise InputError(f"{sample.name}: no measurement and no ground truth to take some from")
+        count = min(self.points or DEFAULT_POINTS, sample.target.numel())
+        return replace(sample, sparse=patterns.fixed_positions(sample.target, count, seed))

@@ -1,0 +1,102 @@
+"""The paper's experiments by name: which settings are run, what is drawn over what."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gbpn.errors import InputError
+from gbpn.evaluate.settings import Setting
+
+POINTS = (10, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 20000)
+LINES = (8, 16, 32, 64)
+NOISE = (0.0, 0.01, 0.02, 0.03, 0.04, 0.05)
+ITERATIONS = (5, 7, 9, 11, 13)
+FAST = ("nearest", "linear", "natural_neighbour", "ip_basic", "guided", "fast_global", "gbp_handmade")
+"""Baselines that take well under a second a frame."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Suite:
+    """One experiment."""
+
+    name: str
+    about: str
+    settings: tuple[Setting, ...] = (Setting(),)
+    """Run unless the command line gives its own values."""
+    axis: str = ""
+    """Name in a setting that the plot has along x."""
+    metric: str = "rmse"
+    """What the plot has along y."""
+    methods: tuple[str, ...] = FAST
+    """Run beside the weights where no method was named."""
+    needs_weights: bool = False
+    seeds: int = 1
+    by_scene: bool = False
+    """Whether every scene has rows of its own."""
+    published: bool = True
+
+
+SUITES: dict[str, Suite] = {
+    suite.name: suite
+    for suite in (
+        Suite(
+            name="main",
+            about="All methods in the dataset's own protocol.",
+            methods=(*FAST, "thin_plate", "colourisation", "diebel_thrun"),
+        ),
+        Suite(
+            name="ablation",
+            about="Weights V1 to V9 against each other: give a folder with v1.safetensors and so on.",
+            methods=("linear",),
+            needs_weights=True,
+        ),
+        Suite(
+            name="points",
+            about="From 10 to 20000 measurements, several samplings of each frame.",
+            settings=tuple(Setting(points=n) for n in POINTS),
+            axis="points",
+            metric="rel",
+            seeds=3,
+        ),
+        Suite(
+            name="lines",
+            about="LiDAR thinned to 8, 16, 32 and 64 scan lines.",
+            settings=tuple(Setting(lines=n) for n in LINES),
+            axis="lines",
+        ),
+        Suite(
+            name="noise",
+            about="Relative errors of up to 5 % in the measurements.",
+            settings=tuple(Setting(noise=n) for n in NOISE),
+            axis="noise",
+        ),
+        Suite(
+            name="transfer",
+            about="Zero-shot: the same weights on other data, scene by scene.",
+            by_scene=True,
+        ),
+        Suite(
+            name="iterations",
+            about="Fewer and more belief propagation iterations with the same weights.",
+            settings=tuple(Setting(iterations=n) for n in ITERATIONS),
+            axis="iterations",
+            methods=("gbp_handmade",),
+        ),
+        Suite(
+            name="runtime",
+            about="Time, memory and parameters, the network and belief propagation apart.",
+        ),
+        Suite(
+            name="confidence",
+            about="What the uncertainty is worth: dropping the least confident, AUSE, coverage, likelihood.",
+            methods=("nearest", "linear", "fast_global", "gbp_handmade"),
+        ),
+    )
+}
+
+
+def suite(name: str) -> Suite:
+    """By name, or an error that lists the names."""
+    if name not in SUITES:
+        raise InputError(f"unknown suite {name!r}: choose from {', '.join(SUITES)}")
+    return SUITES[name]
