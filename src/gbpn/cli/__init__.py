@@ -7,7 +7,7 @@ import sys
 import typer
 from rich.console import Console
 
-from gbpn.cli import bench, convert, eval, info, train
+from gbpn.cli import bench, convert, eval, info, project, train
 from gbpn.errors import GbpnError
 
 app = typer.Typer(
@@ -21,6 +21,7 @@ app.add_typer(bench.app, name="bench")
 app.command("convert")(convert.convert)
 app.command("eval")(eval.evaluate)
 app.command("info")(info.info)
+app.command("project")(project.project)
 app.command("train")(train.train)
 
 

@@ -1,0 +1,166 @@
+"""`gbpn project`: a point cloud or a COLMAP model into sparse depth maps."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from gbpn.errors import InputError
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+DISTORTION_WARNING = 1.0
+"""Pixels of lens distortion above which a picture should be undistorted."""
+
+
+def project(
+    cloud: Annotated[
+        Path,
+        typer.Argument(help="Point cloud (.bin, .ply, .pcd, .npy, .las), or the folder of a COLMAP model."),
+    ],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Depth map (.png, .npy, .npz, .tiff); a folder for COLMAP.")
+    ],
+    image: Annotated[
+        Path | None, typer.Option(help="Picture the points are projected into; gives the size.")
+    ] = None,
+    size: Annotated[str | None, typer.Option(help="Size WIDTHxHEIGHT, where there is no picture.")] = None,
+    intrinsics: Annotated[
+        str | None,
+        typer.Option(help="'fx,fy,cx,cy', or a file with that or a 3×3 matrix (.txt, .json, .npy)."),
+    ] = None,
+    extrinsics: Annotated[
+        Path | None,
+        typer.Option(help="File with the 3×4 or 4×4 matrix: cloud to camera (x right, y down, z ahead)."),
+    ] = None,
+    calib: Annotated[
+        Path | None, typer.Option(help="KITTI calibration file or folder, instead of the two matrices.")
+    ] = None,
+    camera: Annotated[int, typer.Option(help="KITTI camera: 2 left colour, 3 right colour.")] = 2,
+    keep_see_through: Annotated[
+        bool, typer.Option("--keep-see-through", help="Keep points that are seen through nearer surfaces.")
+    ] = False,
+    scale: Annotated[
+        float, typer.Option(help="PNG stores metres × scale: 256 as KITTI, 1000 for millimetres.")
+    ] = 256.0,
+    units: Annotated[float, typer.Option(help="COLMAP: metres per unit of the model.")] = 1.0,
+    preview: Annotated[Path | None, typer.Option(help="Also write a picture of the points.")] = None,
+) -> None:
+    """Project points into a camera: nearest point per pixel, occluded points removed."""
+    from rich.console import Console
+
+    console = Console(highlight=False, soft_wrap=True)
+    if cloud.is_dir():
+        _project_colmap(console, cloud, output, units)
+        return
+    from gbpn.data.depth_files import write_depth
+    from gbpn.data.images import read_image
+    from gbpn.data.point_clouds import read_points
+    from gbpn.data.projection import project as project_points
+    from gbpn.data.projection import remove_see_through
+
+    matrix, to_camera = _calibration(intrinsics, extrinsics, calib, camera)
+    picture = None if image is None else read_image(image)
+    width, height = _parse_size(size) if picture is None else (picture.shape[-1], picture.shape[-2])
+    points = read_points(cloud)
+    sparse = project_points(points, matrix, height, width, to_camera)
+    projected = int((sparse > 0).sum())
+    if not keep_see_through:
+        sparse = remove_see_through(sparse)
+    kept = int((sparse > 0).sum())
+    if kept == 0:
+        raise InputError(
+            f"{cloud}: none of its {len(points)} points falls into the {width}×{height} picture: "
+            "check the extrinsics (cloud to camera, x right, y down, z ahead) and the intrinsics"
+        )
+    write_depth(output, sparse, scale)
+    low, high = float(sparse[sparse > 0].min()), float(sparse.max())
+    console.print(
+        f"{len(points)} points, {projected} pixels hit, {projected - kept} seen through and removed; "
+        f"{kept} kept ({kept / (height * width):.2%}), {low:.2f} to {high:.2f} m → {output}"
+    )
+    if preview is not None:
+        _write_preview(preview, sparse, picture)
+
+
+def _calibration(
+    intrinsics: str | None, extrinsics: Path | None, calib: Path | None, camera: int
+) -> tuple[Tensor, Tensor | None]:
+    """Intrinsics and cloud-to-camera matrix (None: the cloud is in camera coordinates)."""
+    import numpy as np
+
+    from gbpn.data.calibration import intrinsics_of, kitti_calibration, read_extrinsics, read_intrinsics
+
+    if calib is not None:
+        if intrinsics is not None or extrinsics is not None:
+            raise InputError("give either --calib or --intrinsics with --extrinsics, not both")
+        calibration = kitti_calibration(calib, camera)
+        return calibration.intrinsics, calibration.to_camera
+    if intrinsics is None:
+        raise InputError("the camera is needed: --intrinsics fx,fy,cx,cy or a file, or --calib for KITTI")
+    if Path(intrinsics).suffix in (".txt", ".json", ".npy"):
+        matrix = read_intrinsics(intrinsics)
+    else:
+        try:
+            numbers = [float(word) for word in intrinsics.replace(",", " ").split()]
+        except ValueError:
+            raise InputError(f"--intrinsics must be fx,fy,cx,cy or a file; got {intrinsics!r}") from None
+        matrix = intrinsics_of(np.array(numbers))
+    return matrix, None if extrinsics is None else read_extrinsics(extrinsics)
+
+
+def _parse_size(size: str | None) -> tuple[int, int]:
+    """(width, height) of "1242x375"."""
+    if size is None:
+        raise InputError("the size is needed: --image PICTURE or --size WIDTHxHEIGHT")
+    words = size.lower().replace("×", "x").split("x")
+    if len(words) != 2 or not all(word.isdigit() and int(word) > 0 for word in words):
+        raise InputError(f"--size must be WIDTHxHEIGHT such as 1242x375; got {size!r}")
+    return int(words[0]), int(words[1])
+
+
+def _write_preview(path: Path, sparse: Tensor, picture: Tensor | None) -> None:
+    from gbpn.data.depth_files import replacing
+    from gbpn.data.sheet import depth_picture
+
+    known = sparse[sparse > 0]
+    limits = (float(known.quantile(0.02)), float(known.quantile(0.98)))
+    rendered = depth_picture(sparse, limits, None if picture is None else picture * 0.6)
+    with replacing(path) as temporary:
+        rendered.save(temporary)
+
+
+def _project_colmap(console: object, folder: Path, output: Path, units: float) -> None:
+    """One .npy of depth and weights per image, and its intrinsics, in the layout of a `folder` dataset."""
+    from rich.console import Console
+    from rich.progress import track
+
+    from gbpn.data.colmap import read_model, sparse_view
+    from gbpn.data.depth_files import replacing, write_depth
+
+    assert isinstance(console, Console)
+    model = read_model(folder)
+    worst = ("", 0.0)
+    total = 0
+    for picture in track(model.pictures, "projecting", console=Console(stderr=True), transient=True):
+        view = sparse_view(model, picture, units)
+        stem = Path(picture.name).with_suffix("")
+        write_depth(output / "sparse" / f"{stem}.npy", view.sparse)
+        write_depth(output / "weight" / f"{stem}.npy", view.weight)
+        numbers = [float(view.intrinsics[place]) for place in ((0, 0), (1, 1), (0, 2), (1, 2))]
+        with replacing(output / "intrinsics" / f"{stem}.txt") as temporary:
+            temporary.write_text(" ".join(f"{number:.6f}" for number in numbers) + "\n")
+        total += int((view.sparse > 0).sum())
+        worst = max(worst, (picture.name, view.distortion), key=lambda pair: pair[1])
+    if not model.pictures:
+        raise InputError(f"{folder}: the model has no registered image")
+    mean = total / len(model.pictures)
+    console.print(f"{len(model.pictures)} images, {mean:.0f} points each on average → {output}")
+    if worst[1] > DISTORTION_WARNING:
+        console.print(
+            f"[yellow]warning:[/] lens distortion moves points by up to {worst[1]:.1f} pixels ({worst[0]}); "
+            "the intrinsics written have none: run 'colmap image_undistorter' first if that matters"
+        )

@@ -1,0 +1,189 @@
+"""Point clouds from files → [N, 3] float64 metres in the cloud's own coordinates.
+
+.bin   KITTI: little-endian float32, x y z intensity
+.ply   text or binary, either byte order
+.pcd   text, binary or binary_compressed
+.npy   [N, 3 or more]
+.las, .laz   needs laspy
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from gbpn.errors import BackendError, DatasetError
+
+PLY_TYPES = {
+    "char": "i1", "int8": "i1", "uchar": "u1", "uint8": "u1",
+    "short": "i2", "int16": "i2", "ushort": "u2", "uint16": "u2",
+    "int": "i4", "int32": "i4", "uint": "u4", "uint32": "u4",
+    "float": "f4", "float32": "f4", "double": "f8", "float64": "f8",
+}  # fmt: skip
+PCD_KINDS = {"I": "i", "U": "u", "F": "f"}
+
+
+def read_points(path: str | Path) -> np.ndarray:
+    """[N, 3] float64; points that are not finite are dropped."""
+    path = Path(path)
+    if not path.is_file():
+        raise DatasetError(f"{path}: no such point cloud")
+    reader = _READERS.get(path.suffix.lower())
+    if reader is None:
+        raise DatasetError(f"{path}: point clouds are {', '.join(_READERS)}; got {path.suffix!r}")
+    try:
+        points = np.asarray(reader(path), dtype=np.float64)
+    except (ValueError, KeyError, IndexError, OSError, EOFError, UnicodeDecodeError) as error:
+        raise DatasetError(f"{path}: not a readable {path.suffix} point cloud ({error})") from error
+    return points[np.isfinite(points).all(axis=1)]
+
+
+def _read_bin(path: Path) -> np.ndarray:
+    values = np.fromfile(path, dtype="<f4")
+    if values.size % 4:
+        raise ValueError(f"{values.size} float32 values are not whole x y z intensity records")
+    return values.reshape(-1, 4)[:, :3]
+
+
+def _read_npy(path: Path) -> np.ndarray:
+    values = np.load(path, allow_pickle=False)
+    if values.ndim != 2 or values.shape[1] < 3:
+        raise ValueError(f"wanted [N, 3 or more]; got {list(values.shape)}")
+    return values[:, :3]
+
+
+def _read_ply(path: Path) -> np.ndarray:
+    content = path.read_bytes()
+    end = content.find(b"end_header")
+    if not content.startswith(b"ply") or end < 0:
+        raise ValueError("no PLY header")
+    body = content[content.index(b"\n", end) + 1 :]
+    encoding, elements = _ply_header(content[:end].decode("ascii", errors="replace"))
+    if encoding == "ascii":
+        return _ply_text(body.decode("ascii"), elements)
+    order = {"binary_little_endian": "<", "binary_big_endian": ">"}[encoding]
+    start = 0
+    for name, count, properties in elements:
+        if any(kind == "list" for _, kind in properties):
+            raise ValueError(f"element {name} with lists stands before the vertices")
+        record = np.dtype([(label, order + PLY_TYPES[kind]) for label, kind in properties])
+        if name == "vertex":
+            table = np.frombuffer(body, record, count=count, offset=start)
+            return np.stack([table[axis] for axis in "xyz"], axis=1)
+        start += record.itemsize * count
+    raise ValueError("no vertex element")
+
+
+def _ply_header(text: str) -> tuple[str, list[tuple[str, int, list[tuple[str, str]]]]]:
+    """Encoding and, per element, its name, count and properties (label, type)."""
+    encoding = ""
+    elements: list[tuple[str, int, list[tuple[str, str]]]] = []
+    for line in text.splitlines():
+        words = line.split()
+        if words[:1] == ["format"]:
+            encoding = words[1]
+        elif words[:1] == ["element"]:
+            elements.append((words[1], int(words[2]), []))
+        elif words[:1] == ["property"]:
+            elements[-1][2].append((words[-1], words[1]))
+    if encoding not in ("ascii", "binary_little_endian", "binary_big_endian"):
+        raise ValueError(f"unknown PLY format {encoding!r}")
+    return encoding, elements
+
+
+def _ply_text(body: str, elements: list[tuple[str, int, list[tuple[str, str]]]]) -> np.ndarray:
+    lines = body.splitlines()
+    start = 0
+    for name, count, properties in elements:
+        if name == "vertex":
+            labels = [label for label, _ in properties]
+            columns = [labels.index(axis) for axis in "xyz"]
+            rows = [lines[start + row].split() for row in range(count)]
+            return np.array([[float(row[column]) for column in columns] for row in rows]).reshape(-1, 3)
+        start += count
+    raise ValueError("no vertex element")
+
+
+def _read_pcd(path: Path) -> np.ndarray:
+    content = path.read_bytes()
+    position = content.find(b"\nDATA ")
+    if position < 0:
+        raise ValueError("no PCD header")
+    end = content.index(b"\n", position + 1) + 1
+    header = {}
+    for line in content[:end].decode("ascii", errors="replace").splitlines():
+        words = line.split()
+        if words and not words[0].startswith("#"):
+            header[words[0]] = words[1:]
+    fields, count = header["FIELDS"], int(header["POINTS"][0])
+    repeats = [int(word) for word in header.get("COUNT", ["1"] * len(fields))]
+    kinds = [PCD_KINDS[kind] + size for kind, size in zip(header["TYPE"], header["SIZE"], strict=True)]
+    record = np.dtype(
+        [(f"{field}#{place}", f"<{kind}", (repeat,)) for place, (field, kind, repeat)
+         in enumerate(zip(fields, kinds, repeats, strict=True))]
+    )  # fmt: skip
+    names = {field: record.names[place] for place, field in enumerate(fields) if record.names}
+    encoding, body = header["DATA"][0], content[end:]
+    if encoding == "ascii":
+        first = np.cumsum([0, *repeats])
+        table = np.array([line.split() for line in body.decode("ascii").splitlines() if line.strip()][:count])
+        columns = [first[fields.index(axis)] for axis in "xyz"]
+        return table.reshape(count, -1)[:, columns].astype(np.float64)
+    if encoding == "binary":
+        rows = np.frombuffer(body, record, count=count)
+        return np.stack([rows[names[axis]][:, 0] for axis in "xyz"], axis=1)
+    if encoding == "binary_compressed":
+        packed, size = np.frombuffer(body, "<u4", count=2)
+        plain = lzf_decompress(body[8 : 8 + int(packed)], int(size))
+        out, start = {}, 0
+        for field, kind, repeat in zip(fields, kinds, repeats, strict=True):  # stored field by field
+            values = np.frombuffer(plain, f"<{kind}", count=count * repeat, offset=start)
+            out[field], start = values[::repeat], start + values.nbytes
+        return np.stack([out[axis] for axis in "xyz"], axis=1)
+    raise ValueError(f"unknown PCD encoding {encoding!r}")
+
+
+def lzf_decompress(packed: bytes, size: int) -> bytes:
+    """LZF: a control byte below 32 starts a run of literals, others point back into what was written."""
+    out = bytearray()
+    at = 0
+    while at < len(packed):
+        control = packed[at]
+        at += 1
+        if control < 32:
+            out += packed[at : at + control + 1]
+            at += control + 1
+            continue
+        length = control >> 5
+        if length == 7:
+            length += packed[at]
+            at += 1
+        back = len(out) - ((control & 31) << 8) - packed[at] - 1
+        at += 1
+        if back < 0:
+            raise ValueError("damaged LZF data")
+        for place in range(back, back + length + 2):  # may overlap what it writes
+            out.append(out[place])
+    if len(out) != size:
+        raise ValueError(f"damaged LZF data: {len(out)} of {size} bytes")
+    return bytes(out)
+
+
+def _read_las(path: Path) -> np.ndarray:
+    try:
+        import laspy  # type: ignore[import-not-found, unused-ignore]
+    except ImportError as error:
+        raise BackendError(f"{path}: reading LAS needs a package: pip install laspy[lazrs]") from error
+    return np.asarray(laspy.read(path).xyz)
+
+
+_READERS: dict[str, Callable[[Path], np.ndarray]] = {
+    ".bin": _read_bin,
+    ".ply": _read_ply,
+    ".pcd": _read_pcd,
+    ".npy": _read_npy,
+    ".las": _read_las,
+    ".laz": _read_las,
+}
