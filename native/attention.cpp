@@ -78,6 +78,21 @@ inline V sums(V *v) {
     }
 }
 
+template <int H, class V, int... I>
+inline V high_half(V v, Numbers<I...>) {
+    return __builtin_shufflevector(v, v, (I < H ? I + H : I)...);
+}
+
+// All L lanes of v combined to one number, halves first.
+template <int L, int H, class V, class Combine>
+inline auto reduce(V v, Combine combine) {
+    if constexpr (H == 0) {
+        return v[0];
+    } else {
+        return reduce<L, H / 2>(V(combine(v, high_half<H>(v, typename Count<L>::type()))), combine);
+    }
+}
+
 // out[n] = factor · vector · image[offset[n]]; D channels, or `size` where D is 0; `keys` is whole vectors.
 template <class T, int D>
 inline void dots(const T *vector, const T *image, const int64_t *offset, int keys, int size, T factor, T *out) {
@@ -193,36 +208,41 @@ inline T exponentials(T *score, const T *bias, int count) {
         store(score + n, s);
         most = s > most ? s : most;
     }
-    T top = most[0];
-    for (int i = 1; i < L; ++i) top = top > most[i] ? top : most[i];
+    const T top = reduce<L, L / 2>(most, [](auto a, auto b) { return a > b ? a : b; });
     Lanes<T, L> total{};
     for (int n = 0; n < count; n += L) {
         const Lanes<T, L> e = exponential<L>(load<L>(score + n) - top);
         store(score + n, e);
         total += e;
     }
-    T sum = 0;
-    for (int i = 0; i < L; ++i) sum += total[i];
-    return sum;
+    return reduce<L, L / 2>(total, [](auto a, auto b) { return a + b; });
 }
 
 // Distance of every key of pixel (y, x) from the image's first element; the padding repeats the last key.
 template <class T, class U>
 inline void place(const Attention<T> &a, const Pixels<U> &image, int y, int x, int64_t *offset) {
-    const int64_t first = a.rows.first[y] * image.row + a.columns.first[x] * image.column;
     const int64_t down = a.rows.dilation * image.row, right = a.columns.dilation * image.column;
-    int n = 0;
-    for (int i = 0; i < a.rows.window; ++i)
-        for (int j = 0; j < a.columns.window; ++j) offset[n++] = first + i * down + j * right;
-    for (; n < a.stride; ++n) offset[n] = offset[n - 1];
+    int64_t row = a.rows.first[y] * image.row + a.columns.first[x] * image.column;
+    const int64_t *end = offset + a.stride;
+    for (int i = 0; i < a.rows.window; ++i, row += down) {
+        int64_t at = row;
+        for (int j = 0; j < a.columns.window; ++j, at += right) *offset++ = at;
+    }
+    for (; offset < end; ++offset) *offset = offset[-1];
+}
+
+template <class U>
+inline bool same_layout(const Pixels<U> &a, const Pixels<U> &b) {
+    return a.row == b.row && a.column == b.column;
 }
 
 template <class T, int D>
 void row(const Attention<T> &a, const AttentionScratch<T> &s, const Pixels<T> &result, int batch, int y) {
     const T *key = a.key.at(batch, 0, 0), *value = a.value.at(batch, 0, 0);
+    const int64_t *at_value = same_layout(a.key, a.value) ? s.at_key : s.at_value;
     for (int x = 0; x < a.width; ++x) {
         place(a, a.key, y, x, s.at_key);
-        place(a, a.value, y, x, s.at_value);
+        if (at_value != s.at_key) place(a, a.value, y, x, s.at_value);
         const T *query = a.query.at(batch, y, x);
         T *out = result.at(batch, y, x);
         for (int h = 0; h < a.heads; ++h) {
@@ -230,7 +250,7 @@ void row(const Attention<T> &a, const AttentionScratch<T> &s, const Pixels<T> &r
             dots<T, D>(query + c, key + c, s.at_key, a.stride, a.size, a.scale, s.weight);
             const size_t patch = a.patch(h, a.rows.bias[y], a.columns.bias[x]);
             const T sum = exponentials(s.weight, a.patches + patch, a.stride);
-            weighted_sum<T, D>(s.weight, value + c, s.at_value, a.keys, a.size, 1 / sum, out + c);
+            weighted_sum<T, D>(s.weight, value + c, at_value, a.keys, a.size, 1 / sum, out + c);
         }
     }
 }
@@ -240,17 +260,19 @@ void row_backward(const Attention<T> &a, const AttentionScratch<T> &s, const Att
                   int batch, int y) {
     const T *key = a.key.at(batch, 0, 0), *value = a.value.at(batch, 0, 0);
     T *to_key = g.key.at(batch, 0, 0), *to_value = g.value.at(batch, 0, 0);
+    const int64_t *at_value = same_layout(a.key, a.value) ? s.at_key : s.at_value;
     for (int x = 0; x < a.width; ++x) {
+        place(a, a.key, y, x, s.at_key);
+        if (at_value != s.at_key) place(a, a.value, y, x, s.at_value);
+        place(a, g.key, y, x, s.at_gradient);
         const T *query = a.query.at(batch, y, x), *out = g.out.at(batch, y, x);
         T *to_query = g.query.at(batch, y, x);
         for (int h = 0; h < a.heads; ++h) {
             const int c = h * a.size;
             const size_t patch = a.patch(h, a.rows.bias[y], a.columns.bias[x]);
-            place(a, a.key, y, x, s.at_key);
-            place(a, a.value, y, x, s.at_value);
             dots<T, D>(query + c, key + c, s.at_key, a.stride, a.size, a.scale, s.weight);
             const T share = 1 / exponentials(s.weight, a.patches + patch, a.stride);
-            dots<T, D>(out + c, value + c, s.at_value, a.stride, a.size, T(1), s.change);
+            dots<T, D>(out + c, value + c, at_value, a.stride, a.size, T(1), s.change);
             T mean = 0;
             for (int n = 0; n < a.keys; ++n) {
                 s.weight[n] *= share;
@@ -261,9 +283,8 @@ void row_backward(const Attention<T> &a, const AttentionScratch<T> &s, const Att
                 patches[patch + n] += s.change[n];
             }
             weighted_sum<T, D>(s.change, key + c, s.at_key, a.keys, a.size, a.scale, to_query + c);
-            place(a, g.key, y, x, s.at_key);
-            scatter<T, D>(s.change, query + c, a.scale, a.keys, a.size, s.at_key, to_key + c);
-            scatter<T, D>(s.weight, out + c, T(1), a.keys, a.size, s.at_key, to_value + c);
+            scatter<T, D>(s.change, query + c, a.scale, a.keys, a.size, s.at_gradient, to_key + c);
+            scatter<T, D>(s.weight, out + c, T(1), a.keys, a.size, s.at_gradient, to_value + c);
         }
     }
 }

@@ -44,13 +44,13 @@ struct Attention {
 template <class T>
 struct AttentionGradients {
     Pixels<const T> out;
-    Pixels<T> query, key, value;
+    Pixels<T> query, key, value;  // key and value have the same strides
 };
 
 // Room for what one pixel needs: `stride` entries each.
 template <class T>
 struct AttentionScratch {
-    int64_t *at_key, *at_value;
+    int64_t *at_key, *at_value, *at_gradient;
     T *weight, *change;
 };
 

@@ -115,10 +115,11 @@ struct Scratch {
     std::vector<T> values;
     int stride;
 
-    explicit Scratch(int stride) : offsets(2 * stride), values(2 * stride), stride(stride) {}
+    explicit Scratch(int stride) : offsets(3 * stride), values(2 * stride), stride(stride) {}
 
     AttentionScratch<T> view() {
-        return {offsets.data(), offsets.data() + stride, values.data(), values.data() + stride};
+        int64_t *const at = offsets.data();
+        return {at, at + stride, at + 2 * stride, values.data(), values.data() + stride};
     }
 };
 
