@@ -13,7 +13,8 @@ import torch
 from torch import Tensor
 
 from ahead_of_time import assert_compiled, compiled
-from gbpn import Gaussian
+from fields import directed_field
+from gbpn import Gaussian, infer
 from gbpn.errors import BackendError, InputError
 from gbpn.gbp import reference
 
@@ -136,8 +137,39 @@ def test_golden_sweeps(golden, case: str) -> None:
     parity.test_sweeps_one_by_one(golden, "triton", case)
 
 
+@pytest.fixture
+def one_program_per_image(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The interpreter takes as long for a small block as for a large one."""
+    fast()
+    from gbpn.gbp.triton import nonlocal_operator
+
+    monkeypatch.setattr(nonlocal_operator, "BLOCK", 1024)
+
+
 def test_golden_nonlocal_steps(golden) -> None:
     parity.test_nonlocal_steps(golden, "triton")
+
+
+@pytest.mark.usefixtures("one_program_per_image")
+def test_golden_inference_of_both_stages(golden) -> None:
+    parity.test_whole_inference_of_both_stages(golden, "triton")
+
+
+def test_gradients_of_a_whole_inference() -> None:
+    """Two iterations with learned edges, against the reference, for every parameter of the field."""
+    results = []
+    for backend in ("reference", "triton"):
+        mrf = directed_field(3, 4, iterations=2)
+        edges, far = mrf.local, mrf.nonlocal_
+        leaves = [mrf.weight, edges.weight, edges.difference, edges.damping]
+        leaves += [far.weight, far.difference, far.offset, far.damping]
+        for leaf in leaves:
+            leaf.requires_grad_()
+        belief = infer(mrf, nonlocal_steps=2, backend=backend).belief
+        cotangent = torch.linspace(-1, 1, 12, dtype=torch.float64).view(1, 1, 3, 4)
+        results.append(torch.autograd.grad((belief.information * cotangent - belief.precision).sum(), leaves))
+    for wanted, got in zip(*results, strict=True):
+        torch.testing.assert_close(got, wanted, rtol=1e-11, atol=1e-12)
 
 
 @pytest.mark.parametrize("label", parity.SWEEPS)
@@ -209,7 +241,7 @@ def test_without_triton_the_way_to_get_it_is_named(monkeypatch: pytest.MonkeyPat
 def test_without_gpu_and_interpreter_the_way_out_is_named() -> None:
     program = """
 import torch
-from gbpn import Gaussian
+from gbpn import Gaussian, infer
 from gbpn.errors import BackendError
 from gbpn.gbp import triton
 one, eight = torch.ones(1, 1, 2, 2), torch.ones(1, 8, 2, 2)

@@ -72,13 +72,12 @@ def load_told(
     mask,
     RHO: tl.constexpr,
     EDGES: tl.constexpr,
-    BLOCK: tl.constexpr,
 ):
     """`tell` of a line, from the stored messages before and after the sweep."""
     kept = load_kept(base, messages_8, plane, mask, RHO, EDGES)
     own_b, own_m, own_a = load_edges(heard_own, plane, mask, EDGES)
     back_b, back_m, back_a = load_edges(messages_back, -plane, mask, EDGES)
-    return tell(kept, own_b, own_m, own_a, back_b, back_m, back_a, RHO, BLOCK)
+    return tell(kept, own_b, own_m, own_a, back_b, back_m, back_a, RHO)
 
 
 @triton.jit
@@ -117,6 +116,8 @@ def sweep_adjoint(
     step = positions if BACKWARDS else -positions  # to the line that was visited before
     position = tl.arange(0, BLOCK)
     mask = position < positions
+    lower, has_lower = (position - 1) & (BLOCK - 1), position > 0
+    upper, has_upper = (position + 1) & (BLOCK - 1), position < BLOCK - 1
     zero = tl.zeros([BLOCK], dtype=weight.dtype.element_ty)
     eta_b, eta_m, eta_a = zero, zero, zero  # gradients of what a line told the next
     lam_b, lam_m, lam_a = zero, zero, zero
@@ -163,27 +164,13 @@ def sweep_adjoint(
         told = mask & (tl.full([BLOCK], left, tl.int32) < lines - 1)  # nobody told the line visited first
         at, at_8, at_teller, at_back = at + step, at_8 + step, at_own + step, at_back + step
         told_eta_b, told_eta_m, told_eta_a = load_told(
-            base_eta + at,
-            old_eta + at_8,
-            new_eta + at_teller,
-            old_eta + at_back,
-            plane,
-            told,
-            RHO,
-            EDGES,
-            BLOCK,
+            base_eta + at, old_eta + at_8, new_eta + at_teller, old_eta + at_back, plane, told, RHO, EDGES
         )
         told_lam_b, told_lam_m, told_lam_a = load_told(
-            base_lam + at,
-            old_lam + at_8,
-            new_lam + at_teller,
-            old_lam + at_back,
-            plane,
-            told,
-            RHO,
-            EDGES,
-            BLOCK,
+            base_lam + at, old_lam + at_8, new_lam + at_teller, old_lam + at_back, plane, told, RHO, EDGES
         )
+        told_eta_b, told_lam_b = shift(told_eta_b, lower, has_lower), shift(told_lam_b, lower, has_lower)
+        told_eta_a, told_lam_a = shift(told_eta_a, upper, has_upper), shift(told_lam_a, upper, has_upper)
 
         eta_b, lam_b, old_eta_b, old_lam_b, w_b, r_b, keep_b = hear_adjoint(
             eta_b, lam_b, told_eta_b, told_lam_b, old_eta_b, old_lam_b, scale(w_b, 1 / RHO), r_b, keep
@@ -200,5 +187,5 @@ def sweep_adjoint(
         store_edges(weight_grad + at_edge, plane, mask, w_b, w_m, w_a, EDGES)
         store_edges(difference_grad + at_edge, plane, mask, r_b, r_m, r_a, EDGES)
         tl.store(damping_grad + (at - step), keep_b + keep_m + keep_a, mask=mask)
-        eta_b, lam_b = shift(eta_b, 1, BLOCK), shift(lam_b, 1, BLOCK)  # from the receiver back to the teller
-        eta_a, lam_a = shift(eta_a, -1, BLOCK), shift(lam_a, -1, BLOCK)
+        eta_b, lam_b = shift(eta_b, upper, has_upper), shift(lam_b, upper, has_upper)  # back to the teller
+        eta_a, lam_a = shift(eta_a, lower, has_lower), shift(lam_a, lower, has_lower)

@@ -65,11 +65,9 @@ def load_kept(base, first, plane, mask, RHO: tl.constexpr, EDGES: tl.constexpr):
 
 
 @triton.jit
-def shift(values, STEP: tl.constexpr, BLOCK: tl.constexpr):
-    """values[p + STEP], 0 outside the block."""
-    source = tl.arange(0, BLOCK) + STEP
-    inside = (source >= 0) & (source < BLOCK)
-    return tl.where(inside, tl.gather(values, tl.where(inside, source, 0), 0), 0.0)
+def shift(values, source, inside):
+    """values[source] at every position of the block, 0 where that is not inside."""
+    return tl.where(inside, tl.gather(values, source, 0), 0.0)
 
 
 @triton.jit
@@ -86,11 +84,10 @@ def leave_one_out(common, b, m, a, RHO: tl.constexpr):
 
 
 @triton.jit
-def tell(kept, own_b, own_m, own_a, back_b, back_m, back_a, RHO: tl.constexpr, BLOCK: tl.constexpr):
-    """What a line tells the next, by edge, aligned to the receiver; `back` had been heard from there."""
+def tell(kept, own_b, own_m, own_a, back_b, back_m, back_a, RHO: tl.constexpr):
+    """What a line tells the next, by edge, at the teller; `back` is what it had heard from the receiver."""
     common = kept + scale(own_b + own_m + own_a, RHO)
-    b, m, a = leave_one_out(common, back_b, back_m, back_a, RHO)
-    return shift(b, -1, BLOCK), m, shift(a, 1, BLOCK)
+    return leave_one_out(common, back_b, back_m, back_a, RHO)
 
 
 @triton.jit
@@ -119,6 +116,8 @@ def sweep_forward(
     edge = image * 2 if EDGES == 3 else -plane
     position = tl.arange(0, BLOCK)
     mask = position < positions
+    lower, has_lower = (position - 1) & (BLOCK - 1), position > 0
+    upper, has_upper = (position + 1) & (BLOCK - 1), position < BLOCK - 1
     zero = tl.zeros([BLOCK], dtype=weight.dtype.element_ty)
     eta_b, eta_m, eta_a = zero, zero, zero
     lam_b, lam_m, lam_a = zero, zero, zero
@@ -141,9 +140,7 @@ def sweep_forward(
         eta_a, lam_a = hear(eta_a, lam_a, old_eta_a, old_lam_a, scale(w_a, 1 / RHO), r_a, keep)
         store_edges(new_eta + at_own, plane, mask, eta_b, eta_m, eta_a, EDGES)
         store_edges(new_lam + at_own, plane, mask, lam_b, lam_m, lam_a, EDGES)
-        eta_b, eta_m, eta_a = tell(
-            kept_eta, eta_b, eta_m, eta_a, back_eta_b, back_eta_m, back_eta_a, RHO, BLOCK
-        )
-        lam_b, lam_m, lam_a = tell(
-            kept_lam, lam_b, lam_m, lam_a, back_lam_b, back_lam_m, back_lam_a, RHO, BLOCK
-        )
+        eta_b, eta_m, eta_a = tell(kept_eta, eta_b, eta_m, eta_a, back_eta_b, back_eta_m, back_eta_a, RHO)
+        lam_b, lam_m, lam_a = tell(kept_lam, lam_b, lam_m, lam_a, back_lam_b, back_lam_m, back_lam_a, RHO)
+        eta_b, lam_b = shift(eta_b, lower, has_lower), shift(lam_b, lower, has_lower)  # to the receiver
+        eta_a, lam_a = shift(eta_a, upper, has_upper), shift(lam_a, upper, has_upper)
