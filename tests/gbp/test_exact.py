@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 
@@ -191,6 +192,17 @@ def test_a_missing_multigrid_package_says_how_to_get_it(monkeypatch: pytest.Monk
     monkeypatch.setitem(__import__("sys").modules, "pyamg", None)
     with pytest.raises(BackendError, match=r"pip install 'gbpn\[solvers\]'"):
         solve(symmetric_field(3, 3), solver="amg")
+
+
+def test_multigrid_repeats_itself_and_leaves_the_global_random_state_alone() -> None:
+    pytest.importorskip("pyamg")
+    mrf = symmetric_field(20, 21, measured=0.05)
+    before = np.random.get_state()  # noqa: NPY002
+    first, second = solve(mrf, solver="amg"), solve(mrf, solver="amg")
+    after = np.random.get_state()  # noqa: NPY002
+    assert torch.equal(first.mean, second.mean)
+    assert np.array_equal(before[1], after[1])
+    assert before[2:] == after[2:]
 
 
 def test_variances_of_an_indefinite_matrix_are_an_error() -> None:

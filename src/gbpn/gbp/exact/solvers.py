@@ -7,7 +7,8 @@ amg     conjugate gradients, preconditioned by algebraic multigrid: few iteratio
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -111,9 +112,21 @@ def _multigrid(system: System) -> Operator:
         import pyamg
     except ImportError as error:
         raise BackendError("solver 'amg' needs pyamg: pip install 'gbpn[solvers]'") from error
-    hierarchy = pyamg.smoothed_aggregation_solver(system.matrix, max_coarse=200)
+    with _fixed_seed():  # pyamg starts its eigenvalue estimates from the global random state
+        hierarchy = pyamg.smoothed_aggregation_solver(system.matrix, max_coarse=200)
     cycle = hierarchy.aspreconditioner(cycle="V")
     return lambda b: np.asarray(cycle @ b)
+
+
+@contextmanager
+def _fixed_seed() -> Iterator[None]:
+    """NumPy's global random state, fixed inside and as it was afterwards."""
+    state = np.random.get_state()  # noqa: NPY002
+    np.random.seed(0)  # noqa: NPY002
+    try:
+        yield
+    finally:
+        np.random.set_state(state)  # noqa: NPY002
 
 
 @lru_cache(maxsize=8)
