@@ -9,8 +9,9 @@ import pytest
 import torch
 
 from fields import dense_system, directed_field, symmetric_field
-from gbpn import MRF, Gaussian, SymmetricEdges
-from gbpn.errors import BackendError, ConvergenceError, InputError
+from gbpn import MRF, Gaussian, SymmetricEdges, infer
+from gbpn.errors import BackendError, ConvergenceError, InputError, NonFiniteError
+from gbpn.gbp import Status
 from gbpn.gbp.exact import marginal_variance, solve
 from gbpn.gbp.exact.solvers import dissection
 
@@ -179,8 +180,37 @@ def test_it_refuses_what_has_no_energy() -> None:
         solve(replace(mrf, nonlocal_=far))
     ignored = solve(replace(mrf, nonlocal_=far), ignore_nonlocal=True).mean
     torch.testing.assert_close(ignored, solve(mrf).mean, rtol=0, atol=0)
-    with pytest.raises(InputError, match="solver must be one of exact, cg, amg; got 'magic'"):
+    with pytest.raises(InputError, match=r"solver must be one of exact, cg, amg .*; got 'magic'"):
         solve(mrf, solver="magic")
+
+
+@pytest.mark.parametrize("solver", ["exact", "cg"])
+def test_infer_hands_over_to_the_exact_solvers(solver: str) -> None:
+    mrf = symmetric_field(4, 5, batch=2)
+    answer, wanted = infer(mrf, solver=solver, variances=True), solve(mrf, solver=solver, variances=True)
+    assert torch.equal(answer.belief.mean, wanted.mean)
+    assert torch.equal(answer.belief.precision, wanted.belief.precision)
+    assert answer.backend == solver
+    assert answer.status is Status.INFORMED
+    assert not answer.messages.local.informed.any()
+    far = replace(mrf, nonlocal_=directed_field(4, 5, batch=2, iterations=1).nonlocal_)
+    ignored = infer(far, solver=solver, nonlocal_steps=0, variances=True).belief
+    assert torch.equal(ignored.mean, wanted.mean)
+
+
+def test_infer_explains_what_exact_solvers_do_not_take() -> None:
+    mrf = symmetric_field(3, 4)
+    messages = infer(mrf, backend="reference").messages
+    with pytest.raises(InputError, match="no messages to continue from"):
+        infer(mrf, messages, solver="exact")
+    with pytest.raises(InputError, match="variances=True needs an exact solver"):
+        infer(mrf, variances=True)
+    with pytest.raises(InputError, match="got 'magic'"):
+        infer(mrf, solver="magic")
+    with pytest.raises(InputError, match="nonlocal_steps=0 in infer"):
+        infer(replace(mrf, nonlocal_=directed_field(3, 4, iterations=1).nonlocal_), solver="exact")
+    with pytest.raises(NonFiniteError, match="depth must be finite"):
+        infer(mrf.measured(mrf.depth * torch.nan, mrf.weight), solver="exact")
 
 
 def test_iterations_that_do_not_suffice_are_an_error() -> None:

@@ -154,7 +154,7 @@ def test_a_value_that_is_not_finite_is_counted_and_named(name: str, value: float
 @pytest.mark.parametrize("name", ["local", "nonlocal_"])
 def test_messages_that_are_not_finite_are_named(name: str, part: str) -> None:
     mrf = directed_field(4, 5)
-    messages = infer(mrf).messages
+    messages = infer(mrf, backend="reference").messages
     good: Gaussian = getattr(messages, name)
     bad = getattr(good, part).clone()
     bad[0, 0, 0, 0] = torch.nan
@@ -239,10 +239,10 @@ def test_inputs_are_left_as_they_were(backend: str) -> None:
 
 def test_wrong_shapes_kinds_and_places_are_explained() -> None:
     mrf = directed_field(4, 5)
-    other = infer(directed_field(4, 6)).messages
+    other = infer(directed_field(4, 6), backend="reference").messages
     with pytest.raises(InputError, match=r"messages\.local\.information must have shape \[1, 8, 4, 5\]"):
         infer(mrf, other)
-    single = infer(directed_field(4, 5, dtype=torch.float32)).messages
+    single = infer(directed_field(4, 5, dtype=torch.float32), backend="reference").messages
     with pytest.raises(InputError, match=r"messages\.local\.information must be torch\.float64 on cpu"):
         infer(mrf, single)
     for name in TENSORS[2:]:
@@ -260,6 +260,10 @@ def test_wrong_choices_are_explained() -> None:
         infer(mrf, iterations=3)
     with pytest.raises(InputError, match="reweighting must be above 0; got 0"):
         infer(mrf, reweighting=0.0)
+    with pytest.raises(InputError, match="must not be negative; got -1 and 4"):
+        infer(mrf, iterations=-1)
+    with pytest.raises(InputError, match="must not be negative; got 2 and -2"):
+        infer(mrf, nonlocal_steps=-2)
     with pytest.raises(InputError, match="reweighting must be above 0; got nan"):
         infer(mrf, reweighting=float("nan"))
     with pytest.raises(BackendError, match=r"backend must be one of .*; got 'abacus'"):

@@ -73,8 +73,15 @@ def test_a_tree_is_exact(backend: str, seed: int, height: int, width: int) -> No
     assert_beliefs(got, solve(mrf, variances=True).belief, 1e-10)
 
 
-@each_backend
-@pytest.mark.parametrize(("kinds", "damping"), [(4, 0.0), (4, 0.3), (2, 0.0)])
+@pytest.mark.parametrize(
+    ("backend", "kinds", "damping"),
+    [
+        (backend, kinds, damping)
+        for backend in BACKENDS
+        for kinds, damping in ((4, 0.3), (4, 0.0), (2, 0.0))
+        if backend != "reference" or damping  # the slow one takes one case
+    ],
+)
 def test_on_a_grid_the_mean_converges_to_the_exact_one(backend: str, kinds: int, damping: float) -> None:
     """Long runs tell a right cavity from a wrong one: hearing one's own echo moves the limit."""
     mrf = symmetric_field(6, 7, kinds=kinds, damping=damping, measured=0.25)

@@ -26,6 +26,8 @@ def infer(
     iterations: int | None = None,
     nonlocal_steps: int = 4,
     backend: str = "auto",
+    solver: str = "gbp",
+    variances: bool = False,
     reweighting: float = 1.0,
     backward: str = "tape",
     record: bool = False,
@@ -36,6 +38,9 @@ def infer(
     messages     continue from these (warm start); None starts empty
     iterations   how many; default: what the dynamic parameters are made for, or 5
     backend      "reference", "cpu", "triton", or "auto" by device and what is installed
+    solver       "gbp", or the exact answer of a symmetric field by linear algebra: "exact", "cg" or "amg"
+                 (no messages, no iterations; learned edges only with nonlocal_steps=0)
+    variances    exact solvers only: marginal instead of conditional precision, see `gbpn.gbp.exact`
     reweighting  ρ: edges count w/ρ and beliefs sum ρ·messages; 1 is the paper
     backward     what cpu keeps for gradients, per pixel and iteration in float32 with 3 edges, 4 steps:
                  "tape" 128 bytes (96 without learned edges), "recompute" 72 bytes and one more forward pass
@@ -49,10 +54,18 @@ def infer(
             messages.check(mrf)
     if not reweighting > 0:
         raise InputError(f"reweighting must be above 0; got {reweighting}")
+    if solver != "gbp":
+        return _infer_exactly(mrf, messages, solver, variances, ignore_nonlocal=nonlocal_steps == 0)
+    if variances:
+        raise InputError('variances=True needs an exact solver, e.g. solver="exact"; got solver="gbp"')
     made_for = mrf.iterations
     iterations = iterations if iterations is not None else made_for or 5
     if made_for is not None and iterations > made_for:
         raise InputError(f"this field has parameters for {made_for} iterations; got iterations={iterations}")
+    if iterations < 0 or nonlocal_steps < 0:
+        raise InputError(
+            f"iterations and nonlocal_steps must not be negative; got {iterations} and {nonlocal_steps}"
+        )
     mrf = mrf.directed()
     messages = messages if messages is not None else Messages.empty(mrf)
     if backward not in BACKWARDS:
@@ -72,6 +85,24 @@ def infer(
         backward=backward,
     )
     return Inference(belief=belief, messages=state, iterations=iterations, backend=name)
+
+
+def _infer_exactly(
+    mrf: MRF, messages: Messages | None, solver: str, variances: bool, ignore_nonlocal: bool
+) -> Inference:
+    from gbpn.gbp import exact  # scipy's sparse solvers load slowly
+
+    if messages is not None:
+        raise InputError(f"solver={solver!r} has no messages to continue from: leave messages=None")
+    answer = exact.solve(
+        mrf, solver=solver, variances=variances, ignore_nonlocal=ignore_nonlocal, check=False
+    )
+    return Inference(
+        belief=answer.belief,
+        messages=Messages.empty(mrf),
+        iterations=answer.iterations,
+        backend=solver,
+    )
 
 
 def choose_backend(backend: str, device: torch.device) -> str:

@@ -90,7 +90,8 @@ def undirected(mrf: MRF, ignore_nonlocal: bool = False) -> SymmetricEdges:
     if mrf.nonlocal_ is not None and not ignore_nonlocal:
         raise InputError(
             "an exact solution is not defined with non-local edges: their step hears full beliefs, not "
-            "cavities, so it minimises no energy; leave them out with ignore_nonlocal=True"
+            "cavities, so it minimises no energy; leave them out with ignore_nonlocal=True "
+            "(nonlocal_steps=0 in infer)"
         )
     return edges
 

@@ -85,7 +85,7 @@ def prepare(system: System, name: str, tolerance: float, max_iterations: int) ->
     elif name == "amg":
         helper = _multigrid(system)
     else:
-        raise InputError(f"solver must be one of {', '.join(SOLVERS)}; got {name!r}")
+        raise InputError(f"solver must be one of {', '.join(SOLVERS)} (or gbp in infer); got {name!r}")
     return Solver(system, helper, tolerance, max_iterations, name)
 
 
