@@ -7,7 +7,10 @@ from pathlib import Path
 import numpy as np
 import torch
 from PIL import Image
+from typer.testing import CliRunner
 
+from gbpn.cli import app
+from gbpn.cli.dataset_facts import samples_per_second
 from gbpn.data import SyntheticDataset
 from gbpn.data.sheet import contact_sheet, depth_edges, depth_picture, spread
 
@@ -35,3 +38,21 @@ def test_near_is_red_far_is_blue_unknown_is_black() -> None:
     assert pixels[0].tolist() == [0, 0, 0]
     assert pixels[1][0] > pixels[1][2]
     assert pixels[2][2] > pixels[2][0]
+
+
+def test_the_command_describes_a_dataset(tmp_path: Path) -> None:
+    sheet = tmp_path / "sheet.png"
+    result = CliRunner().invoke(
+        app, ["info", "--dataset", "synthetic", "--split", "train", "--sheet", str(sheet), "--frames", "2"]
+    )
+    assert result.exit_code == 0, result.output
+    assert "frames: 1000" in result.output
+    assert "none: choose a pattern" in result.output
+    assert sheet.is_file()
+
+
+def test_loading_speed_is_a_number() -> None:
+    assert (
+        samples_per_second(SyntheticDataset("", count=2, height=60, width=80), "varied", count=2, repeats=1)
+        > 0
+    )

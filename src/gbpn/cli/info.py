@@ -1,7 +1,8 @@
-"""`gbpn info`: what is in a weight file, or what there is to build."""
+"""`gbpn info`: what is in a weight file or a dataset, or what there is to build."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -16,7 +17,19 @@ SIZE = (256, 320)
 def info(
     weights: Annotated[
         str | None,
-        typer.Argument(help="Weight file, folder, name or hub id; without it, list what there is."),
+        typer.Argument(
+            help="Weights (file, folder, name or hub id) or dataset; without it, list what there is."
+        ),
+    ] = None,
+    dataset: Annotated[
+        str | None,
+        typer.Option(help="Look at a dataset: nyuv2, kitti, void, folder, pool or synthetic."),
+    ] = None,
+    split: Annotated[str, typer.Option(help="Dataset: which split.")] = "evaluation",
+    sheet: Annotated[Path | None, typer.Option(help="Dataset: write a contact sheet (.png) here.")] = None,
+    frames: Annotated[int, typer.Option(help="Dataset: rows of the contact sheet.")] = 8,
+    recipe: Annotated[
+        str | None, typer.Option(help="Dataset: time this training recipe (nyu, kitti, varied).")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
@@ -27,6 +40,11 @@ def info(
 
     from gbpn.config import CONFIGS
 
+    if dataset is not None:
+        from gbpn.cli.dataset_facts import describe
+
+        describe(weights, dataset, split, sheet, frames, recipe, as_json)
+        return
     console = Console(highlight=False, soft_wrap=True)
     if weights is None:
         _list(console, as_json)
