@@ -9,7 +9,7 @@ import torch
 
 from gbpn import DepthDistribution
 from gbpn.errors import InputError
-from gbpn.losses import l1_loss, l2_loss, probability_loss
+from gbpn.losses import l1_loss, l2_loss, probability_loss, scale_free_loss
 
 
 def answer(
@@ -80,3 +80,48 @@ def test_released_loss_and_its_gradient(golden, data: str, alpha1: float) -> Non
     loss.backward()
     torch.testing.assert_close(mean.grad, g[f"grad_pred_{data}"], rtol=1e-10, atol=1e-14)
     torch.testing.assert_close(logit.grad, g[f"grad_conf_{data}"], rtol=1e-10, atol=1e-14)
+
+
+def test_scale_free_loss_does_not_know_the_unit_of_depth() -> None:
+    generator = torch.Generator().manual_seed(0)
+    target = 1 + torch.rand(2, 1, 6, 7, generator=generator)
+    mean = target + 0.1 * torch.randn(2, 1, 6, 7, generator=generator)
+    logit = torch.randn(2, 1, 6, 7, generator=generator)
+
+    def loss(scale: float) -> torch.Tensor:
+        distribution = DepthDistribution(
+            mean=mean * scale, confidence_logit=logit, belief_precision=torch.ones_like(mean)
+        )
+        return scale_free_loss(distribution, target * scale)
+
+    torch.testing.assert_close(loss(1.0), loss(30.0))
+
+
+def test_scale_free_loss_by_hand() -> None:
+    target = torch.tensor([[[[2.0, 2.0], [2.0, 0.0]]]])
+    mean = torch.tensor([[[[2.2, 2.0], [1.8, 9.0]]]])
+    distribution = DepthDistribution(
+        mean=mean, confidence_logit=torch.zeros_like(mean), belief_precision=torch.ones_like(mean)
+    )
+    far_off = 0.2 / 3  # mean |d| in units of the median, 2 m
+    depth = far_off + 3.0 * (0.02 / 3)
+    surprise = far_off / 0.05  # the same pixels, relative to their own depth; logit 0
+    wanted = 0.05 / (0.05 + far_off) * depth + 0.03 * surprise
+    torch.testing.assert_close(scale_free_loss(distribution, target), torch.tensor(wanted))
+
+
+def test_scale_free_confidence_is_best_where_it_says_the_expected_error() -> None:
+    target = torch.full((1, 1, 8, 8), 2.0)
+    mean = target * 1.02
+    logit = torch.zeros_like(mean, requires_grad=True)
+    optimiser = torch.optim.Adam([logit], lr=0.1)
+    for _ in range(200):
+        optimiser.zero_grad()
+        distribution = DepthDistribution(
+            mean=mean, confidence_logit=logit, belief_precision=torch.ones_like(mean)
+        )
+        scale_free_loss(distribution, target).backward()
+        optimiser.step()
+    torch.testing.assert_close(
+        0.05 * torch.exp(-logit.detach()), torch.full_like(mean, 0.02), rtol=0.02, atol=0
+    )

@@ -41,7 +41,8 @@ def scale_free_loss(
 ) -> Tensor:
     """Errors in units of each image's median known depth, so that rooms and streets weigh the same.
 
-    mean(|d| + squares·d²) plus `doubt` times the negative log likelihood of the *relative* error under a
+    mean(|d| + squares·d²), less for images that are still far off (those with a handful of measurements
+    would drown the others), plus `doubt` times the negative log likelihood of the *relative* error under a
     Laplace distribution of scale `RELATIVE_SCALE`·exp(−confidence logit). The likelihood does not move the
     error: it teaches the confidence to rank pixels, and not to hide from hard ones.
     """
@@ -49,10 +50,14 @@ def scale_free_loss(
     known = torch.where(valid, target.to(error), torch.full_like(error, torch.nan))
     unit = known.flatten(1).nanmedian(1).values.nan_to_num(1.0).view(-1, 1, 1, 1)
     scaled = error / unit
+    far_off = _per_image(scaled.detach().abs(), valid)
+    share = RELATIVE_SCALE / (RELATIVE_SCALE + far_off)
+    depth = _per_image(scaled.abs() + squares * scaled.square(), valid)
+
     relative = error.detach().abs() / torch.where(valid, known, torch.ones_like(known))
     logit = distribution.confidence_logit.clamp(-LOGIT_LIMIT, LOGIT_LIMIT)
-    likelihood = relative / RELATIVE_SCALE * logit.exp() - logit
-    return _mean_over_valid(scaled.abs() + squares * scaled.square() + doubt * likelihood, valid)
+    surprise = _per_image(relative / RELATIVE_SCALE * logit.exp() - logit, valid)
+    return (share * depth + doubt * surprise).mean()
 
 
 def l2_loss(distribution: DepthDistribution, target: Tensor) -> Tensor:
@@ -77,5 +82,10 @@ def _errors(distribution: DepthDistribution, target: Tensor) -> tuple[Tensor, Te
 
 
 def _mean_over_valid(values: Tensor, valid: Tensor) -> Tensor:
+    return _per_image(values, valid).mean()
+
+
+def _per_image(values: Tensor, valid: Tensor) -> Tensor:
+    """[B] means over valid pixels; 0 where an image has none."""
     count = valid.sum(dim=(1, 2, 3)).clamp(min=1)
-    return (torch.where(valid, values, torch.zeros_like(values)).sum(dim=(1, 2, 3)) / count).mean()
+    return torch.where(valid, values, torch.zeros_like(values)).sum(dim=(1, 2, 3)) / count

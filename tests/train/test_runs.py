@@ -126,7 +126,7 @@ def test_killed_anywhere_a_run_ends_with_the_same_weights(tmp_path, pool) -> Non
     process = start(run, pool, settings=settings)
     wait_for(lambda: len(list((run / "checkpoints").glob("step-*.pt"))) >= 1, process)
     process.send_signal(signal.SIGKILL)
-    process.wait()
+    process.communicate()
     # a kill in the middle of a write leaves half a file under a name that is not a checkpoint's
     latest = Checkpoints(run / "checkpoints").latest()
     assert latest is not None
