@@ -45,7 +45,7 @@ FARTHEST = 250.0
 """Metres; what lies beyond is sky."""
 SENSOR_NOISE = 0.006
 """Standard deviation of the noise added to a picture in [0, 1], so that it looks like a photograph."""
-VIEWS_PER_ROOM = 6
+VIEWS_PER_ROOM = 8
 
 README = """# Example scenes
 
@@ -113,6 +113,8 @@ def render_training(out: Path, count: int, seed: int, samples: int, threads: int
         rng = np.random.default_rng([seed, room])
         empty_scene(samples, threads)
         bpy.context.scene.cycles.max_bounces = 3
+        bpy.context.scene.cycles.denoising_prefilter = "FAST"
+        bpy.context.scene.cycles.denoising_quality = "FAST"
         bpy.context.scene.render.use_persistent_data = True
         furniture.forget()
         folder = out / f"room_{seed}_{room:04d}"

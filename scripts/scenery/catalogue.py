@@ -33,8 +33,6 @@ class Model:
     """Who made it."""
     source: str
     """Address of the original, where the licence file names it."""
-    turned: bool
-    """The catalogue stores an extra rotation, which we do not apply."""
 
 
 class Catalogue:
@@ -67,7 +65,6 @@ class Catalogue:
                 size=tuple(float(entry[key]) / 100 for key in ("width", "depth", "height")),  # type: ignore[arg-type]
                 creator=entry["creator"],
                 source=address.group(0).removeprefix("www.") if address else "",
-                turned="modelRotation" in entry,
             )
         return found
 

@@ -33,17 +33,10 @@ class Solid:
         self._slots.extend([self._materials.index(material)] * len(faces))
         return self
 
-    def box(self, low: Point, high: Point, material: bpy.types.Material, inset: Point = (0, 0, 0)) -> Solid:
-        """A box; `inset` shrinks its top on either side in x and y (a tapered box)."""
+    def box(self, low: Point, high: Point, material: bpy.types.Material) -> Solid:
+        """An upright box between two opposite corners."""
         (x0, y0, z0), (x1, y1, z1) = low, high
-        dx, dy, _ = inset
-        points = [(x0, y0, z0), (x1, y0, z0), (x1, y1, z0), (x0, y1, z0)]
-        points += [
-            (x0 + dx, y0 + dy, z1),
-            (x1 - dx, y0 + dy, z1),
-            (x1 - dx, y1 - dy, z1),
-            (x0 + dx, y1 - dy, z1),
-        ]
+        points = [(x, y, z) for z in (z0, z1) for x, y in ((x0, y0), (x1, y0), (x1, y1), (x0, y1))]
         sides = [(0, 1, 5, 4), (1, 2, 6, 5), (2, 3, 7, 6), (3, 0, 4, 7)]
         return self.faces(points, [(3, 2, 1, 0), (4, 5, 6, 7), *sides], material)
 
