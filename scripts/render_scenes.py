@@ -118,24 +118,25 @@ def render_training(out: Path, count: int, seed: int, samples: int, threads: int
         bpy.context.scene.render.use_persistent_data = True
         furniture.forget()
         folder = out / f"room_{seed}_{room:04d}"
-        frames: list[dict] = []
+        frames: dict[str, dict] = {}
         for view in random_room(furniture, rng, VIEWS_PER_ROOM):
             if len(frames) == min(VIEWS_PER_ROOM, count - done):
                 break
             if not _worth_it(view):
                 continue
-            frames.append(_training_frame(folder, len(frames), view, rng))
+            name = f"{len(frames):04d}"
+            frames[name] = _training_frame(folder, name, view, rng)
             seconds = (time.monotonic() - started) / (done + len(frames))
             print(f"{folder.name} frame {len(frames)}: {seconds:.1f} s a frame so far", flush=True)
         if frames:
             meta = {
                 "role": "train",
                 "depth_scale": 1000.0,
-                "K": frames[0]["K"],
-                "frames": frames,
+                "K": frames["0000"]["K"],
+                "per_frame": frames,
                 "source": f"scripts/render_scenes.py --training, seed {seed}, room {room}",
                 "terms": "own work; furniture CC0",
-                "notes": "rendered, exact depth, 0 = sky; K differs from frame to frame: see frames[i].K",
+                "notes": "rendered, exact depth, 0 = sky; the focal length differs: see per_frame",
             }
             _write(folder / "meta.json", json.dumps(meta, indent=1) + "\n")
         done, room = done + len(frames), room + 1
@@ -154,15 +155,15 @@ def _worth_it(view: View) -> bool:
     )
 
 
-def _training_frame(folder: Path, index: int, view: View, rng: np.random.Generator) -> dict:
+def _training_frame(folder: Path, name: str, view: View, rng: np.random.Generator) -> dict:
     """Render one frame into color/ and depth/; returns what meta.json says of it."""
     (folder / "color").mkdir(parents=True, exist_ok=True)
     (folder / "depth").mkdir(exist_ok=True)
     aim(view)
     depth, _ = depth_and_names(view, FARTHEST)
-    _save(folder / "depth" / f"{index:04d}.png", _stored(depth, 1000.0))
-    _save(folder / "color" / f"{index:04d}.jpg", _photograph(rng, rng.uniform(0.3, 0.5)), quality=93)
-    return {"name": f"{index:04d}", "K": view.intrinsics.tolist(), "pose": np.round(view.pose, 6).tolist()}
+    _save(folder / "depth" / f"{name}.png", _stored(depth, 1000.0))
+    _save(folder / "color" / f"{name}.jpg", _photograph(rng, rng.uniform(0.3, 0.5)), quality=93)
+    return {"K": view.intrinsics.tolist(), "pose": np.round(view.pose, 6).tolist()}
 
 
 def _stored(depth: np.ndarray, scale: float) -> Image.Image:
