@@ -10,6 +10,7 @@ import torch
 from PIL import Image
 
 from gbpn.data import DepthRangeWarning, read_depth, read_image, write_depth, write_image
+from gbpn.data.cleaning import drop_speckles
 from gbpn.data.depth_files import replacing
 from gbpn.errors import BackendError, DatasetError, InputError
 
@@ -125,3 +126,16 @@ def test_images_round_trip_and_grey_becomes_colour(tmp_path: Path) -> None:
     (tmp_path / "bad.jpg").write_bytes(b"no")
     with pytest.raises(DatasetError, match=r"bad\.jpg: not a readable image"):
         read_image(tmp_path / "bad.jpg")
+
+
+def test_speckles_go_and_surfaces_stay() -> None:
+    depth = torch.full((1, 10, 12), 3.0)
+    depth[:, :, 6:] = 5.0
+    depth[0, 4, 3], depth[0, 7, 8], depth[0, 2, 2] = 0.01, 4.1, 0.0
+    cleaned = drop_speckles(depth)
+    assert float(cleaned[0, 4, 3]) == 0
+    assert float(cleaned[0, 7, 8]) == 0
+    touched = cleaned != depth
+    # Besides the two speckles: the frame's corners, and where the edge meets its border.
+    assert int(touched.sum()) - 2 == 4 + 4
+    assert bool((cleaned[0, 1:-1, 5:7] > 0).all()), "a clean edge is not a speckle"

@@ -21,6 +21,7 @@ import torch
 from torch import Tensor
 
 from gbpn.data import geometry
+from gbpn.data.cleaning import drop_speckles
 from gbpn.data.depth_files import read_depth
 from gbpn.data.images import SUFFIXES, read_pixels, to_tensor
 from gbpn.errors import DatasetError, InputError
@@ -31,6 +32,8 @@ SPLITS = ("train", "validation", "evaluation", "all")
 NYU_CROP = (228 / 240, 304 / 320)
 """Share of the rows and columns that the NYUv2 benchmark keeps; removes the white border of its pictures."""
 LIDAR_RINGS = 64
+DAMAGED = ("icl_nuim",)
+"""Datasets whose copies hold random depths along edges (values down to 1 cm in rooms of metres)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,6 +80,7 @@ class PoolDataset:
         crop: bool = True,
         lidar: str = "raw",
         lines: int | None = None,
+        clean: bool = True,
         cache: bool = False,
     ) -> None:
         """`scenes` keeps those whose `<dataset>/<scene>` starts with one of the given names.
@@ -84,6 +88,7 @@ class PoolDataset:
         `crop` applies the NYUv2 benchmark's centre crop to NYUv2 scenes. LiDAR scenes: `lidar` is raw or
         filtered (see-through points removed); `lines` keeps every (64/lines)-th ring as the measurement,
         default all with accumulated ground truth, else 32 with the other rings as target.
+        `clean` drops the damaged target pixels of the datasets in DAMAGED.
         `cache` keeps decoded files in memory (about 0.4 MB a 320×240 frame).
         """
         if split not in SPLITS:
@@ -95,7 +100,7 @@ class PoolDataset:
         if not 0 <= holdout < 1:
             raise InputError(f"holdout must be a share in [0, 1); got {holdout}")
         self.root = Path(root)
-        self.crop, self.lidar, self.lines = crop, lidar, lines
+        self.crop, self.lidar, self.lines, self.clean = crop, lidar, lines, clean
         self._cache: dict[Path, np.ndarray] | None = {} if cache else None
         self._frames: list[tuple[Scene, str, Path]] = []
         for scene in _find_scenes(self.root):
@@ -127,6 +132,8 @@ class PoolDataset:
             sparse, target = self._lidar(scene, frame)
         else:
             target = self._depth(scene, "depth", frame)
+            if self.clean and scene.name.split("/")[0] in DAMAGED:
+                target = drop_speckles(target)
             sparse = torch.zeros_like(target)
         if target.shape[-2:] != image.shape[-2:]:
             raise DatasetError(
