@@ -56,7 +56,8 @@ def load(
     tensors, metadata = read(path)
     base = _config_of(path, tensors, metadata, config or hint)
     try:
-        model = from_config(base.overridden(overrides))
+        with torch.device("meta"):  # no memory and no random start for what is about to be replaced
+            model = from_config(base.overridden(overrides))
     except InputError as error:
         raise CheckpointError(f"{path}: {error}") from error
     if released.is_released(tensors):
@@ -216,4 +217,5 @@ def _fill(model: Model, tensors: Mapping[str, Tensor], path: Path) -> None:
             f"{path} does not fit configuration {model.config.name!r} of {len(wanted)} tensors: "
             + ", ".join(parts)
         )
-    model.load_state_dict(dict(tensors))
+    converted = {name: tensor.to(wanted[name].dtype) for name, tensor in tensors.items()}
+    model.load_state_dict(converted, assign=True)

@@ -90,7 +90,6 @@ def _list(console: object, as_json: bool) -> None:
     import json
 
     from rich.console import Console
-    from rich.table import Table
 
     from gbpn.checkpoint import EMBEDDED
     from gbpn.config import CONFIGS
@@ -102,13 +101,15 @@ def _list(console: object, as_json: bool) -> None:
         listing = {"configurations": list(CONFIGS), "embedded weights": embedded, "backends": backends}
         typer.echo(json.dumps(listing, indent=2))
         return
-    table = Table("configuration", "encoder", "iterations", "edges", "learned edges", "heads", box=None)
+    console.print(f"[bold]{'configuration':16}{'encoder':20}{'iterations':12}{'edges':14}learned edges[/]")
     for name, config in CONFIGS.items():
         iterations = " + ".join(str(count) for count in config.iterations)
-        edges = f"{config.neighbours} {config.edges}" if config.solver == "gbp" else "affine fit"
-        far = str(config.nonlocal_edges) if config.solver == "gbp" else ""
-        table.add_row(name, config.encoder, iterations, edges, far, config.heads)
-    console.print(table)
+        edges = f"{config.neighbours} {config.edges}"
+        row = f"{name:16}{config.encoder:20}"
+        if config.solver == "affine":
+            console.print(row + "affine fit", markup=False)
+        else:
+            console.print(f"{row}{iterations:12}{edges:14}{config.nonlocal_edges}", markup=False)
     console.print(f"\n[bold]embedded weights[/] {', '.join(embedded) or 'none'}")
     console.print("[bold]backends[/]")
     for name, state in backends.items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -132,7 +133,7 @@ class ChannelLayout:
             local = [axial, axial, diagonal, diagonal][: self.neighbours // 2]
         one_set = local + [far] * self.nonlocal_edges
         channels = self.channels
-        damping = torch.logit(torch.tensor(start.damping, dtype=torch.float64)).item()
+        damping = math.log(start.damping / (1 - start.damping))
         biases = {
             "weight": torch.tensor([unary, start.residual] + one_set * self.sets),
             "difference": torch.zeros(channels["difference"]),
@@ -145,5 +146,4 @@ class ChannelLayout:
 
 def _inverse_softplus(value: float) -> float:
     """The x with softplus(x) = value; 0 for softplus(0), exactly."""
-    x = torch.tensor(value, dtype=torch.float64)
-    return round(torch.log(torch.expm1(x)).item(), 6) + 0.0
+    return round(math.log(math.expm1(value)), 6) + 0.0  # + 0.0: no minus zero

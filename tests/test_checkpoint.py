@@ -1,0 +1,197 @@
+"""Weight files: what is written comes back, and what is wrong is named."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors import safe_open
+from safetensors.torch import save_file
+from typer.testing import CliRunner
+
+import gbpn
+from gbpn import checkpoint, hub
+from gbpn.cli import app
+from gbpn.config import CONFIGS, ModelConfig, named
+from gbpn.depth import Calibration
+from gbpn.errors import CheckpointError, InputError
+from gbpn.released import to_released
+
+TINY = {"width": 0.125, "dilations": ((1,),) * 5}
+CARD = {"licence": "MIT", "training_data": "made up", "numbers": {"rmse": 0.1}}
+
+
+@pytest.fixture
+def model() -> gbpn.GBPN:
+    torch.manual_seed(0)
+    model = gbpn.build("narrow", **TINY, iterations=(2,))
+    for parameter in model.parameters():
+        torch.nn.init.normal_(parameter, std=0.05)
+    model.card = CARD
+    model.calibration = Calibration(knots=(-1.0, 2.0), log_std=(0.5, -1.0), relative=True)
+    return model.eval()
+
+
+def same_state(a: torch.nn.Module, b: torch.nn.Module, **tolerance: float) -> None:
+    assert a.state_dict().keys() == b.state_dict().keys()
+    for name, tensor in a.state_dict().items():
+        torch.testing.assert_close(b.state_dict()[name], tensor, **(tolerance or {"rtol": 0, "atol": 0}))
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_every_configuration_survives_json(name: str) -> None:
+    config = named(name)
+    assert ModelConfig.from_dict(json.loads(json.dumps(config.as_dict()))) == config
+
+
+def test_a_file_carries_everything(model: gbpn.GBPN, tmp_path: Path) -> None:
+    path = checkpoint.save(model, tmp_path / "new" / "tiny.safetensors")
+    loaded = gbpn.load(path)
+    same_state(model, loaded)
+    assert loaded.config == model.config
+    assert loaded.card == CARD
+    assert loaded.calibration == model.calibration
+    assert not loaded.training
+    assert list(path.parent.iterdir()) == [path]  # no temporary file is left
+
+
+def test_half_storage_keeps_statistics_and_halves_the_size(model: gbpn.GBPN, tmp_path: Path) -> None:
+    full = checkpoint.save(model, tmp_path / "full.safetensors")
+    half = checkpoint.save(model, tmp_path / "half.safetensors", half=True)
+    assert half.stat().st_size < 0.75 * full.stat().st_size
+    loaded = gbpn.load(half)
+    same_state(model, loaded, rtol=1e-3, atol=1e-6)
+    assert {t.dtype for t in loaded.state_dict().values()} == {torch.float32, torch.int64}
+    with safe_open(half, "pt") as file:
+        assert file.get_tensor("first.encoder.stem.0.norm.running_var").dtype == torch.float32
+
+
+def test_overrides_reach_any_field(model: gbpn.GBPN, tmp_path: Path) -> None:
+    path = checkpoint.save(model, tmp_path / "tiny.safetensors")
+    loaded = gbpn.load(path, image_mean=(0, 0, 0), image_std=(1, 1, 1), backend="reference")
+    assert loaded.config.image_mean == (0, 0, 0)
+    assert loaded.backend == "reference"
+    with pytest.raises(CheckpointError, match="unknown config field 'colour'"):
+        gbpn.load(path, colour="red")
+    with pytest.raises(CheckpointError, match=r"does not fit .* of another shape \(first: first\.heads"):
+        gbpn.load(path, neighbours=4)
+
+
+def test_a_folder_by_the_hubs_conventions(model: gbpn.GBPN, tmp_path: Path) -> None:
+    folder = model.save_pretrained(tmp_path / "folder")
+    assert {f.name for f in folder.iterdir()} == {"config.json", "model.safetensors", "README.md"}
+    assert ModelConfig.from_dict(json.loads((folder / "config.json").read_text())) == model.config
+    assert "license: mit" in (folder / "README.md").read_text()
+    same_state(model, gbpn.load(folder))
+
+
+def test_what_is_wrong_with_a_file_is_named(model: gbpn.GBPN, tmp_path: Path) -> None:
+    good = checkpoint.save(model, tmp_path / "good.safetensors")
+    with safe_open(good, "pt") as file:
+        metadata = file.metadata()
+    state = model.state_dict()
+
+    cut = tmp_path / "cut.safetensors"
+    cut.write_bytes(good.read_bytes()[:-1000])
+    with pytest.raises(CheckpointError, match="truncated"):
+        gbpn.load(cut)
+    not_torch = tmp_path / "cut.pth"
+    not_torch.write_bytes(b"PK\x03\x04 nothing")
+    with pytest.raises(CheckpointError, match="truncated"):
+        gbpn.load(not_torch)
+
+    gone = "first.decoder.levels.0.up.conv.weight"
+    save_file({n: t for n, t in state.items() if n != gone}, tmp_path / "gone.safetensors", metadata)
+    with pytest.raises(CheckpointError, match=rf"1 missing \(first: {gone}\)"):
+        gbpn.load(tmp_path / "gone.safetensors")
+    save_file({**state, "more": torch.zeros(1)}, tmp_path / "more.safetensors", metadata)
+    with pytest.raises(CheckpointError, match=r"1 unknown \(first: more\)"):
+        gbpn.load(tmp_path / "more.safetensors")
+    save_file(state, tmp_path / "old.safetensors", {**metadata, "version": "99"})
+    with pytest.raises(CheckpointError, match="version '99'"):
+        gbpn.load(tmp_path / "old.safetensors")
+    save_file(state, tmp_path / "bare.safetensors")
+    with pytest.raises(CheckpointError, match="no configuration inside"):
+        gbpn.load(tmp_path / "bare.safetensors")
+    torch.save([1, 2], tmp_path / "list.pth")
+    with pytest.raises(CheckpointError, match="tensors by name"):
+        gbpn.load(tmp_path / "list.pth")
+    with pytest.raises(CheckpointError, match="no weights 'nowhere"):
+        gbpn.load("nowhere.pth")
+    with pytest.raises(CheckpointError, match="not a hub id"):
+        gbpn.load("nowhere")
+
+
+def test_a_fused_model_is_not_saved(model: gbpn.GBPN, tmp_path: Path) -> None:
+    with pytest.raises(CheckpointError, match="fused"):
+        checkpoint.save(model.fuse(), tmp_path / "fused.safetensors")
+
+
+def test_an_unfinished_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = checkpoint.write_bytes(tmp_path / "file", b"old")
+
+    def full_disk(*_: object) -> None:
+        raise OSError("no space left")
+
+    monkeypatch.setattr(checkpoint.os, "replace", full_disk)
+    with pytest.raises(OSError, match="no space"):
+        checkpoint.write_bytes(path, b"new")
+    assert path.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_which_file_of_a_hub_repository() -> None:
+    theirs = ["README.md", "GBPN_NYU/result_ema.pth", "GBPN_KITTI/result_ema.pth", "GBPN_NYU/result.pth"]
+    assert hub.choose(theirs, "GBPN_NYU", "a/b/GBPN_NYU") == "GBPN_NYU/result_ema.pth"
+    assert hub.choose(["config.json", "model.safetensors"], "", "a/b") == "model.safetensors"
+    assert hub.choose(theirs[:2], "", "a/b") == "GBPN_NYU/result_ema.pth"
+    with pytest.raises(CheckpointError, match="name one: a/b/GBPN_KITTI, a/b/GBPN_NYU"):
+        hub.choose(theirs, "", "a/b")
+    with pytest.raises(CheckpointError, match="neither"):
+        hub.choose(["README.md"], "", "a/b")
+
+
+def released_tiny() -> gbpn.GBPN:
+    return gbpn.build("gbpn-2", width=0.125)
+
+
+def test_a_released_file_with_missing_tensors_is_refused(tmp_path: Path) -> None:
+    state = to_released(released_tiny().state_dict())
+    gone = state.pop("unets.1.dist")
+    path = tmp_path / "released.pth"
+    torch.save({"net": state, "epoch": 1, "best_metric": 0.1}, path)
+    with pytest.raises(CheckpointError, match=r"1 missing, 0 unknown; unets\.1\.dist is missing"):
+        gbpn.load(path, width=0.125)
+    torch.save({"net": {**state, "unets.1.dist": gone}, "epoch": 1, "best_metric": 0.1}, path)
+    same_state(released_tiny().double(), gbpn.load(path, width=0.125).double(), rtol=1, atol=10)
+
+
+def test_convert_and_info(tmp_path: Path) -> None:
+    """A released file of full width, from the command line."""
+    run = CliRunner().invoke
+    model = gbpn.build("gbpn-2")
+    source, target = tmp_path / "result_ema.pth", tmp_path / "out.safetensors"
+    torch.save({"net": to_released(model.state_dict()), "epoch": 3, "best_metric": 0.1}, source)
+    result = run(app, ["convert", str(source), str(target), "--half", "--config", "gbpn-2-kitti"])
+    assert result.exit_code == 0, result.output
+    assert "gbpn-2-kitti, 1182 tensors" in result.output
+    same_state(model, gbpn.load(target), rtol=1e-3, atol=1e-6)
+    result = run(app, ["info", str(target), "--json"])
+    assert result.exit_code == 0, result.output
+    facts = json.loads(result.output)
+    assert facts["parameters"] == 40_112_462
+    assert facts["licence"] == "MIT"
+    assert facts["config"]["name"] == "gbpn-2-kitti"
+    with pytest.raises(InputError, match="must end in"):
+        run(app, ["convert", str(source), str(tmp_path / "out.bin")], catch_exceptions=False)
+
+
+def test_info_lists_configurations_and_backends() -> None:
+    result = CliRunner().invoke(app, ["info"])
+    assert result.exit_code == 0, result.output
+    for name in (*CONFIGS, "reference", "cpu", "triton"):
+        assert name in result.output
+    result = CliRunner().invoke(app, ["info", "small"])
+    assert "untrained" in result.output
