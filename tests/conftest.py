@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import sys
 from pathlib import Path
 
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
@@ -61,3 +63,16 @@ def poisoned():
     assert torch.empty(1).isnan().all()
     yield
     torch.use_deterministic_algorithms(False)
+
+
+@pytest.fixture(scope="session")
+def released_file(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A checkpoint as its authors write it, of full width, with the deterministic weights of the goldens."""
+    sys.path.insert(0, str(shared / "parity"))
+    import fill_state
+
+    layout = json.loads((shared / "parity" / "layout.json").read_text())["tensors"]
+    filled = fill_state.fill(layout, 0)
+    path = tmp_path_factory.mktemp("released") / "result_ema.pth"
+    torch.save({"net": fill_state.to_state_dict(filled), "epoch": 100, "best_metric": 0.1}, path)
+    return path
