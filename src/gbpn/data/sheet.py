@@ -80,14 +80,14 @@ def _strip(sample: Sample, tile_width: int) -> Image.Image:
     limits = (float(known.quantile(0.02)), float(known.quantile(0.98)))
     # A single measured pixel would vanish in the reduced picture.
     radius = max(1, round(width / tile_width / 2))
-    dots = _grown(sample.sparse, radius)
+    dots = grown(sample.sparse, radius)
     dim = sample.image * 0.35
     outlined = sample.image.clone()
     outlined[:, depth_edges(target)[0]] = torch.tensor([1.0, 0.1, 0.1])[:, None]
     tiles = [
         Image.fromarray(to_pixels(sample.image)),
         depth_picture(dots, limits, dim),
-        depth_picture(target if share > 0.5 else _grown(target, radius), limits, dim),
+        depth_picture(target if share > 0.5 else grown(target, radius), limits, dim),
         Image.fromarray(to_pixels(outlined)),
     ]
     strip = Image.new("RGB", (len(tiles) * size[0], size[1] + LABEL_HEIGHT), "white")
@@ -102,7 +102,7 @@ def _strip(sample: Sample, tile_width: int) -> Image.Image:
     return strip
 
 
-def _grown(sparse: Tensor, radius: int) -> Tensor:
+def grown(sparse: Tensor, radius: int) -> Tensor:
     """Each measurement as a square of side 2·radius + 1, the nearest on top."""
     nearness = torch.where(sparse > 0, 1 / sparse.clamp_min(1e-6), 0.0)
     grown = torch.nn.functional.max_pool2d(nearness[None], 2 * radius + 1, stride=1, padding=radius)[0]
