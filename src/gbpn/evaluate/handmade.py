@@ -24,9 +24,9 @@ class Weights:
 
     measurement: float = 0.002
     """Of a measurement."""
-    neighbour: float = 0.03
+    neighbour: float = 0.02
     """Of the difference between neighbours of equal colour."""
-    colour: float = 0.05
+    colour: float = 0.03
     """Colour difference (RGB in [0, 1], Euclidean) at which an edge has lost a factor e of its precision."""
     floor: float = 0.001
     """Share of its precision that an edge across the strongest colour difference keeps."""
@@ -64,7 +64,7 @@ def diebel_thrun(sample: Sample) -> Completion:
     return Completion(mean=solve(field(sample)).mean[0])
 
 
-REWEIGHTING = 0.3
+REWEIGHTING = 0.25
 """ρ of belief propagation here: plain sums (1) are still far from the exact mean after five iterations."""
 
 
