@@ -43,6 +43,10 @@ def evaluate(
     batch: Annotated[int, typer.Option(help="Frames per call of a network.", min=1)] = 1,
     fresh: Annotated[bool, typer.Option("--fresh", help="Forget results already in the folder.")] = False,
     pictures: Annotated[bool, typer.Option(help="Draw maps of the best, median and worst frame.")] = True,
+    submission: Annotated[
+        bool,
+        typer.Option("--submission", help="KITTI: write the server's PNGs of the first weights; no report."),
+    ] = False,
 ) -> None:
     """Evaluate several methods on the same frames with the same measurements.
 
@@ -51,7 +55,7 @@ def evaluate(
     """
     from rich.console import Console
 
-    from gbpn.evaluate.session import Request, list_suites, perform
+    from gbpn.evaluate.session import Request, list_suites, perform, submit
 
     console = Console()
     if suite == "list":
@@ -77,4 +81,7 @@ def evaluate(
         fresh=fresh,
         pictures=pictures,
     )
+    if submission:
+        submit(request, console)
+        return
     perform(request, console)

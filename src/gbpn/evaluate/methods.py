@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib
+import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -46,9 +47,12 @@ class Entry:
     @property
     def identity(self) -> str:
         """Changes when the method does: resumed results must be of the same weights."""
-        if self.kind != "weights" or not Path(self.spec).is_file():
-            return f"{self.kind}:{self.spec}"
-        return f"weights:{hashlib.sha256(Path(self.spec).read_bytes()).hexdigest()}"
+        path = Path(self.spec)
+        if self.kind in ("baseline", "callable"):
+            source = inspect.getsourcefile(self._function())
+            path = Path(source) if source else path
+        digest = hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else self.spec
+        return f"{self.kind}:{digest}"
 
     def load(self) -> Predictor:
         """Ready to run; raises what is wrong with it."""
@@ -58,9 +62,12 @@ class Entry:
             return _one_by_one(partial(read_prediction, *_folder(self.spec)))
         if self.spec == "gbp_handmade":
             return _handmade
-        if self.spec in HANDMADE:
-            return _one_by_one(HANDMADE[self.spec])
-        return _one_by_one(METHODS[self.spec] if self.spec in METHODS else _callable(self.spec))
+        return _one_by_one(_adapted(self._function()))
+
+    def _function(self) -> Callable[..., Any]:
+        """The baseline or imported function."""
+        known: dict[str, Callable[..., Any]] = {**METHODS, **HANDMADE}
+        return known.get(self.spec) or _import(self.spec)
 
 
 def method_entry(spec: str) -> Entry:
@@ -135,15 +142,20 @@ def _folder(spec: str) -> tuple[Path, float]:
     return Path(spec), 256.0
 
 
-def _callable(spec: str) -> Method:
+def _import(spec: str) -> Callable[..., Any]:
     module, _, name = spec.rpartition(":")
     try:
-        found = getattr(importlib.import_module(module), name)
+        found: Callable[..., Any] = getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError) as error:
         raise InputError(f"method {spec!r} cannot be imported: {error}") from error
+    return found
+
+
+def _adapted(function: Callable[..., Any]) -> Method:
+    """Other people's functions may return a plain depth map."""
 
     def complete(sample: Sample) -> Completion:
-        answer: Any = found(sample)
+        answer = function(sample)
         if isinstance(answer, Completion):
             return answer
         return Completion(mean=torch.as_tensor(answer, dtype=torch.float32).reshape(sample.sparse.shape))

@@ -89,6 +89,8 @@ def run(
     tasks = list(_tasks(plan, frames, names, set(lines)))
     total = len(plan.settings) * plan.seeds * len(frames)
     done = total - sum(len(task.frames) for task in tasks)
+    if progress:
+        progress(done, total)
     with open(store, "a", encoding="utf-8") as file:
         for task, new in _results(plan, tasks, workers):
             for line in new:

@@ -17,12 +17,18 @@ from rich.progress import (
 )
 from rich.table import Table
 
+from gbpn.data import open_dataset
+from gbpn.data.depth_files import replacing
 from gbpn.errors import InputError
-from gbpn.evaluate import published, suites
+from gbpn.evaluate import published, runtime, suites
+from gbpn.evaluate.figures import contact_sheets, propagation
 from gbpn.evaluate.methods import BASELINES, distinct, method_entry, weight_entries
+from gbpn.evaluate.page import Picture, page
+from gbpn.evaluate.plots import all_plots
 from gbpn.evaluate.report import Report, rows
 from gbpn.evaluate.run import Plan, run
 from gbpn.evaluate.settings import Setting
+from gbpn.evaluate.submission import write_submission
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,13 +86,61 @@ def perform(request: Request, console: Console) -> Report:
         suite=suite.name,
         protocol=protocol(plan, suite),
         published=published.beside(suite.name, published.family(request.dataset, names)),
+        extras=runtime_of(plan) if suite.name == "runtime" else {},
     )
     report.write(request.output)
     console.print(report.terminal())
+    write_page(request, suite, plan, report)
     if failed := report.to_json()["failed"]:
         console.print(f"[yellow]{len(failed)} failed, listed in the report; the first: {failed[0]}[/]")
     console.print(f"report: {request.output / 'index.html'}")
     return report
+
+
+def runtime_of(plan: Plan) -> dict[str, Any]:
+    """Time, memory and parameters of all weights on the dataset's first frame, in this process alone."""
+    from gbpn.checkpoint import load
+
+    dataset = plan.open()
+    sample = plan.settings[0].measure(dataset.load(0))
+    weights = [entry for entry in plan.entries if entry.kind == "weights"]
+    measured = [{"method": e.name, **runtime.split(load(e.spec, fuse=True), sample)} for e in weights]
+    printed = [
+        {k: v for k, v in entry.items() if k not in ("setting", "frames")}
+        | {"size": entry["setting"]["size"]}
+        for entry in published.beside("runtime", "nyuv2")
+    ]
+    return {"runtime": measured, "published runtime (GPU)": printed}
+
+
+def submit(request: Request, console: Console) -> int:
+    """KITTI's submission folder, from the first weights or method."""
+    if request.dataset != "kitti":
+        raise InputError(f"submissions are for kitti; got {request.dataset}")
+    entry = make_plan(request, suites.suite("main")).entries[0]
+    dataset = open_dataset(request.dataset, request.root, request.split)
+    with Progress(console=console) as progress:
+        bar = progress.add_task(f"{entry.name} → {request.output}", total=len(dataset))
+        done = write_submission(
+            dataset, entry.load(), request.output, lambda at, _: progress.update(bar, completed=at)
+        )
+    console.print(f"{done} files in {request.output}, all frames there: zip the folder's files and upload")
+    return done
+
+
+def write_page(request: Request, suite: suites.Suite, plan: Plan, report: Report) -> None:
+    """Plots and pictures as files, and all of it inside one index.html."""
+    shown = [
+        Picture(name=name, caption=caption, data=data, section="Plots")
+        for name, caption, data in all_plots(report, suite.axis, suite.metric)
+    ]
+    if request.pictures:
+        shown += contact_sheets(plan, report) + propagation(plan, report)
+    for picture in shown:
+        with replacing(request.output / "pictures" / f"{picture.name}.{picture.kind}") as temporary:
+            temporary.write_bytes(picture.data)
+    with replacing(request.output / "index.html") as temporary:
+        temporary.write_text(page(report, shown, suite.axis, suite.metric), encoding="utf-8")
 
 
 def make_plan(request: Request, suite: suites.Suite) -> Plan:

@@ -1,0 +1,160 @@
+"""Pictures of single frames: what every method made of the best, the median and the worst one."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from PIL import Image
+
+from gbpn import pictures
+from gbpn.baselines import Completion
+from gbpn.checkpoint import load
+from gbpn.evaluate import propagation as sweeps
+from gbpn.evaluate.page import Picture
+from gbpn.evaluate.report import Report
+from gbpn.evaluate.run import Plan
+from gbpn.model import GBPN
+from gbpn.pictures import Array
+from gbpn.sample import Sample
+
+SHOWN_METHODS = 4
+
+
+def contact_sheets(plan: Plan, report: Report) -> list[Picture]:
+    """Best, median and worst frame of the leading method, completed anew by it and its strongest rivals."""
+    leading = next((row for row in report.rows if row.table.samples), None)
+    if leading is None:
+        return []
+    first = [row for row in report.rows if row.setting == leading.setting]
+    rivals = sorted(first[1:], key=lambda row: row.values.get("rmse", np.inf))
+    shown = [leading.method, *(row.method for row in rivals[: SHOWN_METHODS - 1])]
+    entries = [entry for name in shown for entry in plan.entries if entry.name == name]
+    predictors = [entry.load() for entry in entries]
+    dataset = plan.open()
+    index = {name: i for i, name in enumerate(dataset.names)}
+    setting = plan.settings[0]
+    out = []
+    for word, name, seed in extremes(report):
+        sample = setting.measure(dataset.load(index[name]), seed)
+        answers = [predict([sample], setting)[0] for predict in predictors]
+        picture = sheet(sample, [entry.name for entry in entries], answers)
+        caption = (
+            f"{word.capitalize()} frame of {leading.method}: {name}. One colour range per column, in metres."
+        )
+        out.append(Picture(name=f"{word}_frame", caption=caption, data=png(picture), section="Frames"))
+    return out
+
+
+def propagation(plan: Plan, report: Report) -> list[Picture]:
+    """Sweeps from one measurement, as animation and strip, and the learned edges of the first weights."""
+    weights = next((entry for entry in plan.entries if entry.kind == "weights"), None)
+    if weights is None and not any(entry.spec == "gbp_handmade" for entry in plan.entries):
+        return []
+    model = load(weights.spec) if weights else None
+    chosen = extremes(report)
+    if not chosen or not (model is None or isinstance(model, GBPN)):
+        return []
+    _, name, seed = chosen[len(chosen) // 2]
+    dataset = plan.open()
+    sample = plan.settings[0].measure(dataset.load(dataset.names.index(name)), seed)
+    one = sweeps.keep_measurements(sample, 1)
+    shots = sweeps.frames(one, sweeps.steps(one, model))
+    who = weights.name if weights else "the hand-made field"
+    text = f"Belief propagation of {who} from a single measurement in {name}, sweep by sweep."
+    strip = np.concatenate(shots[:5], axis=0)
+    out = [
+        Picture(name="sweeps", caption=text, data=sweeps.gif(shots), kind="gif", section="Propagation"),
+        Picture(
+            name="sweeps_strip",
+            caption="The first sweeps one by one.",
+            data=png(strip),
+            section="Propagation",
+        ),
+    ]
+    return out + (learned_edges(weights.name, model, sample) if weights and model else [])
+
+
+def learned_edges(who: str, model: GBPN, sample: Sample) -> list[Picture]:
+    """Where the learned edges of some pixels lead; nothing for a model without them."""
+    with torch.no_grad():
+        sketch = model.draw(sample.image[None], sample.intrinsics[None])
+    edges = sketch.drawing.nonlocal_
+    if edges is None:
+        return []
+    pixels = sweeps.spread_pixels(*sample.image.shape[1:])
+    picture = sweeps.edges_picture(sample.image, edges, pixels, corner=sketch.frame.corner)
+    caption = f"Learned non-local edges of {who}: red the receiving pixel, green the places it reads."
+    return [Picture(name="learned_edges", caption=caption, data=png(picture), section="Propagation")]
+
+
+def extremes(report: Report) -> list[tuple[str, str, int]]:
+    """(best | median | worst, frame, seed) by RMSE of the first row; fewer where there are fewer frames."""
+    rows = next(row for row in report.rows if row.table.samples).table.rows
+    scored = sorted(
+        (row for row in rows if row.values["rmse"] == row.values["rmse"]), key=lambda r: r.values["rmse"]
+    )
+    places = {0: "best", len(scored) - 1: "worst", len(scored) // 2: "median"}
+    ordered = sorted((place, word) for place, word in places.items() if scored)
+    return [(word, *_split(scored[place].name)) for place, word in ordered]
+
+
+def sheet(sample: Sample, names: Sequence[str], answers: Sequence[Completion]) -> Array:
+    """Image, measurements and truth above; depth, error and confidence of one method per row."""
+    assert sample.target is not None
+    truth = np.where(sample.target[0] > 0, sample.target[0], np.nan)
+    low, high = pictures.spread(truth)
+    means = [answer.mean[0].numpy() for answer in answers]
+    errors = [np.abs(mean - truth) for mean in means]
+    top = max(pictures.spread(*errors, high=97)[1], 1e-3)
+    rows = [
+        [
+            pictures.titled(pictures.photo(sample.image), "image"),
+            pictures.titled(
+                pictures.measurements(sample.image, sample.sparse, low, high),
+                f"{int((sample.sparse > 0).sum())} measurements",
+            ),
+            _map(truth, low, high, pictures.DEPTH, "ground truth"),
+        ]
+    ]
+    for name, answer, mean, error in zip(names, answers, means, errors, strict=True):
+        rmse = float(np.sqrt(np.nanmean(error**2))) if np.isfinite(error).any() else float("nan")
+        row = [
+            _map(mean, low, high, pictures.DEPTH, f"{name}: depth"),
+            _map(error, 0, top, pictures.ERROR, f"error, RMSE {rmse:.3f} m"),
+        ]
+        if answer.confidence is not None:
+            # Only the order of pixels means anything across methods: shown as the share ranked below.
+            rank = _ranks(answer.confidence[0].numpy())
+            row.append(_map(rank, 0, 1, pictures.CONFIDENCE, "confidence (rank)", ""))
+        rows.append(row)
+    return pictures.grid(rows)
+
+
+def png(picture: Array) -> bytes:
+    """The picture as a file's bytes."""
+    out = io.BytesIO()
+    Image.fromarray(picture).save(out, format="PNG", optimize=True)
+    return out.getvalue()
+
+
+def _map(values: Array, low: float, high: float, palette: str, title: str, unit: str = "m") -> Array:
+    coloured = pictures.colours(values, low, high, palette)
+    return pictures.titled(pictures.with_bar(coloured, low, high, palette, unit), title)
+
+
+def _ranks(values: Array) -> Array:
+    from scipy.stats import rankdata
+
+    known = np.isfinite(values)
+    out = np.full(values.shape, np.nan)
+    if known.any():
+        out[known] = (rankdata(values[known]) - 0.5) / known.sum()
+    return out
+
+
+def _split(name: str) -> tuple[str, int]:
+    frame, _, seed = name.rpartition("#")
+    return frame, int(seed)

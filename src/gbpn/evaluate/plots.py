@@ -1,0 +1,188 @@
+"""Plots of a report as PNG bytes: errors over a setting, sparsification, calibration."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from gbpn.evaluate.report import Report, Row, best_of, header
+from gbpn.metrics.uncertainty import FRACTIONS, LEVELS
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+INK, FAINT = "#222222", "#9a9a9a"
+PALETTE = (
+    "#d1495b",
+    "#00798c",
+    "#edae49",
+    "#30638e",
+    "#6a994e",
+    "#8f5db7",
+    "#c0792c",
+    "#4d4d4d",
+    "#17a589",
+    "#b03a70",
+)
+LOGARITHMIC = ("points", "lines")
+"""Axes along which equal ratios are equal steps."""
+
+
+def all_plots(report: Report, axis: str, metric: str) -> list[tuple[str, str, bytes]]:
+    """(file name, caption, PNG) of everything that this report can show."""
+    out = []
+    if axis:
+        caption = f"{header(metric)} over {axis}. Dashed: published in the paper, on its own frames."
+        out.append((f"{metric}_over_{axis}", caption, over_axis(report, axis, metric)))
+    else:
+        out.append(
+            (
+                metric,
+                f"{header(metric)}, mean over frames. Grey: published in the paper, on its own frames.",
+                bars(report, metric),
+            )
+        )
+    single = _single_setting(report.rows)
+    if any("sparsification" in row.table.curves() for row in single):
+        caption = (
+            "Sparsification: RMSE of the pixels left when the least confident are dropped. "
+            "Dashed: dropped by the true error, which no confidence can beat. AUSE is the area between."
+        )
+        out.append(("sparsification", caption, sparsification(single)))
+    if any("calibration" in row.table.curves() for row in single):
+        caption = (
+            "Calibration: share of pixels whose truth lies in the central interval of the stated Gaussian. "
+            "Below the diagonal: overconfident."
+        )
+        out.append(("calibration", caption, calibration(single)))
+    return out
+
+
+def bars(report: Report, metric: str) -> bytes:
+    """One bar per row, best first; published rows in grey."""
+    entries = [(label(row), row.values[metric], False) for row in report.rows if metric in row.values]
+    entries += [(f"{e['method']} (published)", e[metric], True) for e in report.published if metric in e]
+    entries.sort(key=lambda entry: entry[1], reverse=best_of(metric) is max)
+    entries = entries[:30]
+    figure, axes = _figure(7.2, 0.6 + 0.27 * len(entries))
+    colours = [FAINT if printed else PALETTE[1] for _, _, printed in entries]
+    drawn = axes.barh([name for name, _, _ in entries], [value for _, value, _ in entries], color=colours)
+    axes.bar_label(drawn, fmt="%.3f", padding=3, color=INK, fontsize=8)
+    axes.invert_yaxis()
+    axes.set_xlabel(header(metric))
+    axes.margins(x=0.12)
+    axes.grid(axis="y", visible=False)
+    return _png(figure)
+
+
+def over_axis(report: Report, axis: str, metric: str) -> bytes:
+    """One line per method, measured ones solid, published ones dashed and grey."""
+    figure, axes = _figure(7.2, 4.2)
+    for k, (name, points) in enumerate(_lines(report.rows, axis, metric).items()):
+        axes.plot(*zip(*points, strict=True), marker="o", ms=4, color=PALETTE[k % len(PALETTE)], label=name)
+    printed: dict[str, list[tuple[float, float]]] = {}
+    for entry in report.published:
+        if metric in entry and axis in entry["setting"]:
+            printed.setdefault(entry["method"], []).append((entry["setting"][axis], entry[metric]))
+    for name, points in printed.items():
+        own = name.startswith("GBPN")
+        axes.plot(
+            *zip(*sorted(points), strict=True), ls="--", lw=1.4 if own else 0.8, color=INK if own else FAINT
+        )
+        axes.annotate(
+            name,
+            sorted(points)[-1],
+            fontsize=7,
+            color=INK if own else FAINT,
+            xytext=(3, 0),
+            textcoords="offset points",
+        )
+    if axis in LOGARITHMIC:
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+    if axis == "noise":
+        axes.xaxis.set_major_formatter(lambda value, _: f"{100 * value:g} %")
+    axes.set_xlabel({"noise": "relative error of the measurements"}.get(axis, axis))
+    axes.set_ylabel(header(metric))
+    axes.legend(frameon=False, fontsize=8)
+    return _png(figure)
+
+
+def sparsification(rows: Sequence[Row]) -> bytes:
+    """RMSE left over the dropped share, with each method's oracle dashed."""
+    figure, axes = _figure(6.4, 4.2)
+    share = [100 * f for f in FRACTIONS]
+    for k, row in enumerate(r for r in rows if "sparsification" in r.table.curves()):
+        curves, colour = row.table.curves(), PALETTE[k % len(PALETTE)]
+        text = f"{row.method} (AUSE {row.values['ause']:.3f} m)"
+        axes.plot(share, curves["sparsification"], color=colour, label=text)
+        axes.plot(share, curves["oracle"], color=colour, ls="--", lw=0.9)
+    axes.set_xlabel("least confident pixels dropped [%]")
+    axes.set_ylabel("RMSE of the rest [m]")
+    axes.set_ylim(bottom=0)
+    axes.legend(frameon=False, fontsize=8)
+    return _png(figure)
+
+
+def calibration(rows: Sequence[Row]) -> bytes:
+    """Observed over nominal coverage."""
+    figure, axes = _figure(6.4, 4.2)
+    axes.plot([0, 1], [0, 1], color=FAINT, ls="--", lw=1)
+    for k, row in enumerate(r for r in rows if "calibration" in r.table.curves()):
+        axes.plot(
+            LEVELS,
+            row.table.curves()["calibration"],
+            marker="o",
+            ms=3,
+            color=PALETTE[k % len(PALETTE)],
+            label=row.method,
+        )
+    axes.set_xlabel("nominal interval")
+    axes.set_ylabel("share of truths inside")
+    axes.set_xlim(0, 1)
+    axes.set_ylim(0, 1)
+    axes.legend(frameon=False, fontsize=8)
+    return _png(figure)
+
+
+def label(row: Row) -> str:
+    """Method, and the scene where every scene has its rows."""
+    return f"{row.method}, {row.setting['scene']}" if "scene" in row.setting else row.method
+
+
+def _lines(rows: Sequence[Row], axis: str, metric: str) -> dict[str, list[tuple[float, float]]]:
+    out: dict[str, list[tuple[float, float]]] = {}
+    for row in rows:
+        if metric in row.values:
+            out.setdefault(row.method, []).append((row.setting.get(axis, 0), row.values[metric]))
+    return {name: sorted(points) for name, points in out.items()}
+
+
+def _single_setting(rows: Sequence[Row]) -> list[Row]:
+    """One row per method for the uncertainty plots: with several settings the middle one."""
+    by_method: dict[str, list[Row]] = {}
+    for row in rows:
+        by_method.setdefault(row.method, []).append(row)
+    return [found[(len(found) - 1) // 2] for found in by_method.values()]
+
+
+def _figure(width: float, height: float) -> tuple[Figure, Axes]:
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.subplots()
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(color="#e4e4e4", lw=0.7)
+    axes.set_axisbelow(True)
+    axes.tick_params(labelsize=8, colors=INK)
+    return figure, axes
+
+
+def _png(figure: Any) -> bytes:
+    out = io.BytesIO()
+    figure.savefig(out, format="png", dpi=130, metadata={"Software": None})
+    return out.getvalue()

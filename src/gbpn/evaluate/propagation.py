@@ -1,0 +1,175 @@
+"""Belief propagation made visible: sweeps as they spread, and where learned edges lead."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from PIL import Image, ImageDraw
+from torch import Tensor
+
+from gbpn import pictures
+from gbpn.errors import InputError
+from gbpn.evaluate import handmade
+from gbpn.frame import DepthUnit
+from gbpn.gbp import Inference, infer
+from gbpn.model import GBPN
+from gbpn.mrf import NonLocalEdges
+from gbpn.pictures import Array
+from gbpn.sample import Sample
+
+WORDS = {
+    "left_right": "left to right",
+    "top_bottom": "top to bottom",
+    "right_left": "right to left",
+    "bottom_top": "bottom to top",
+    "nonlocal": "learned edges",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """The belief after one sweep."""
+
+    title: str
+    mean: Array
+    """[H, W] metres, NaN where no measurement has arrived yet."""
+    precision: Array
+    """[H, W]."""
+
+
+def keep_measurements(sample: Sample, count: int) -> Sample:
+    """The sample with its `count` measurements nearest to the middle of the image."""
+    rows, columns = np.nonzero(sample.sparse[0].numpy() > 0)
+    height, width = sample.sparse.shape[-2:]
+    order = np.argsort((rows - height / 2) ** 2 + (columns - width / 2) ** 2, kind="stable")[:count]
+    sparse = torch.zeros_like(sample.sparse)
+    sparse[0, rows[order], columns[order]] = sample.sparse[0, rows[order], columns[order]]
+    return Sample(
+        image=sample.image,
+        sparse=sparse,
+        intrinsics=sample.intrinsics,
+        target=sample.target,
+        name=sample.name,
+    )
+
+
+@torch.no_grad()
+def steps(sample: Sample, model: GBPN | None = None, iterations: int | None = None) -> list[Step]:
+    """Every sweep of the model's first stage, or of the hand-made field where there is no model."""
+    if model is None:
+        result = infer(
+            handmade.field(sample),
+            iterations=iterations or 2,
+            reweighting=handmade.REWEIGHTING,
+            record=True,
+            backend="reference",
+        )
+        return _steps(result, lambda mean: mean, lambda maps: maps)
+    sketch = model.draw(sample.image[None], sample.intrinsics[None])
+    sparse = sketch.frame.padded(sample.sparse[None])
+    unit = DepthUnit.of(model.config.depth_scale, sparse)
+    result = infer(
+        sketch.drawing.field(unit.into(sparse), sparse > 0),
+        iterations=iterations or min(model.config.iterations[0], 2),
+        nonlocal_steps=model.config.nonlocal_steps,
+        reweighting=model.config.reweighting,
+        record=True,
+        backend="reference",
+    )
+    return _steps(result, unit.out, sketch.frame.cropped)
+
+
+def _steps(result: Inference, to_metres, crop) -> list[Step]:  # type: ignore[no-untyped-def]
+    return [
+        Step(
+            title=f"iteration {shot.iteration + 1}, {WORDS[shot.part]}",
+            mean=crop(to_metres(shot.belief.mean))[0, 0].numpy(),
+            precision=crop(shot.belief.precision)[0, 0].numpy(),
+        )
+        for shot in result.snapshots
+    ]
+
+
+def frames(sample: Sample, shots: Sequence[Step]) -> list[Array]:
+    """One picture per step: measurements, depth so far, and the log of its precision."""
+    low, high = pictures.spread(*(shot.mean for shot in shots[-1:]))
+    logs = [np.log10(np.where(shot.precision > 0, shot.precision, np.nan)) for shot in shots]
+    finite = np.concatenate([values[np.isfinite(values)] for values in logs] or [np.zeros(1)])
+    bottom, top = np.percentile(finite, [2, 98]) if finite.size else (0.0, 1.0)
+    measured = pictures.titled(
+        pictures.measurements(sample.image, sample.sparse, low, high),
+        f"{int((sample.sparse > 0).sum())} measurement(s)",
+    )
+    out = []
+    for shot, log in zip(shots, logs, strict=True):
+        depth = pictures.with_bar(
+            pictures.colours(shot.mean, low, high, pictures.DEPTH), low, high, pictures.DEPTH
+        )
+        sure = pictures.colours(log, bottom, top, pictures.CONFIDENCE)
+        sure = pictures.with_bar(sure, bottom, top, pictures.CONFIDENCE, "")
+        panels = [
+            measured,
+            pictures.titled(depth, shot.title),
+            pictures.titled(sure, "log10 of the precision"),
+        ]
+        out.append(pictures.grid([panels]))
+    return out
+
+
+def gif(shots: Sequence[Array], seconds: float = 0.7) -> bytes:
+    """An endless animation; the last picture stays three times as long."""
+    if not shots:
+        raise InputError("an animation needs at least one picture; got none")
+    images = [Image.fromarray(shot) for shot in shots]
+    lengths = [round(1000 * seconds)] * (len(images) - 1) + [round(3000 * seconds)]
+    out = io.BytesIO()
+    images[0].save(out, format="GIF", save_all=True, append_images=images[1:], duration=lengths, loop=0)
+    return out.getvalue()
+
+
+def edges_picture(
+    image: Tensor,
+    edges: NonLocalEdges,
+    pixels: Sequence[tuple[int, int]],
+    iteration: int = -1,
+    corner: tuple[int, int] = (0, 0),
+) -> Array:
+    """The image with, for each chosen pixel (row, column), lines to the pixels its learned edges read.
+
+    Red: the pixel; green: its senders, brighter where the edge is stronger among the K. `corner` is where the
+    image lies inside the padded field. Drawn at twice the size.
+    """
+    picture = Image.fromarray(pictures.photo(image)).resize((2 * image.shape[2], 2 * image.shape[1]))
+    draw = ImageDraw.Draw(picture)
+    top, left = corner
+    for row, column in pixels:
+        if not (0 <= row < image.shape[1] and 0 <= column < image.shape[2]):
+            raise InputError(f"pixel ({row}, {column}) is outside the image of {tuple(image.shape[1:])}")
+        offset = edges.offset[0, iteration, :, :, top + row, left + column]  # [K, 2]
+        weight = edges.weight[0, iteration, :, top + row, left + column]
+        share = weight / weight.max().clamp_min(1e-12)
+        centre = (2 * column + 1, 2 * row + 1)
+        for (dy, dx), strength in zip(offset.tolist(), share.tolist(), strict=True):
+            end = (centre[0] + 2 * dx, centre[1] + 2 * dy)
+            green = (40, 120 + round(135 * strength), 40)
+            draw.line([centre, end], fill=green, width=2)
+            draw.ellipse(_circle(end, 4), fill=green)
+        draw.ellipse(_circle(centre, 5), fill=(230, 40, 40))
+    return np.asarray(picture)
+
+
+def spread_pixels(height: int, width: int, rows: int = 3, columns: int = 4) -> list[tuple[int, int]]:
+    """A few pixels over the whole image, for when nobody clicked."""
+    return [
+        (round((r + 0.5) * height / rows), round((c + 0.5) * width / columns))
+        for r in range(rows)
+        for c in range(columns)
+    ]
+
+
+def _circle(centre: tuple[float, float], radius: float) -> tuple[float, float, float, float]:
+    return (centre[0] - radius, centre[1] - radius, centre[0] + radius, centre[1] + radius)

@@ -1,0 +1,81 @@
+"""Time, memory and parameters of weights, with the network and belief propagation measured apart."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from gbpn.gbp import infer
+from gbpn.model import GBPN, Model
+from gbpn.sample import Sample
+
+REPEATS = 3
+
+
+@torch.inference_mode()
+def split(model: Model, sample: Sample, repeats: int = REPEATS) -> dict[str, Any]:
+    """Milliseconds a frame (least of `repeats`), in all and of belief propagation; the rest is the network.
+
+    Memory is the process's peak on a CPU (so it includes the interpreter), and torch's own peak on a GPU.
+    """
+    device = next(model.parameters()).device
+    image, sparse, intrinsics = (t[None].to(device) for t in (sample.image, sample.sparse, sample.intrinsics))
+    total = least(lambda: model(image, sparse, intrinsics), repeats, device)
+    propagation = 0.0
+    if isinstance(model, GBPN):
+        messages = None
+        for stage, iterations in zip(
+            model.stages(model.draw(image, intrinsics), sparse), model.config.iterations, strict=False
+        ):
+            field, given = stage.field, messages
+
+            def once(field=field, given=given, iterations=iterations) -> None:  # type: ignore[no-untyped-def]
+                infer(
+                    field,
+                    given,
+                    iterations=iterations,
+                    nonlocal_steps=model.config.nonlocal_steps,
+                    backend=model.backend,
+                    reweighting=model.config.reweighting,
+                    check=False,
+                )
+
+            propagation += least(once, repeats, device)
+            messages = stage.inference.messages
+    return {
+        "size": f"{sample.image.shape[1]}×{sample.image.shape[2]}",
+        "milliseconds": round(1000 * total, 2),
+        "network_milliseconds": round(1000 * max(total - propagation, 0.0), 2),
+        "gbp_milliseconds": round(1000 * propagation, 2),
+        "megabytes": round(peak_memory(device) / 2**20, 1),
+        "million_parameters": round(sum(p.numel() for p in model.parameters()) / 1e6, 3),
+        "device": str(device),
+        "threads": torch.get_num_threads(),
+    }
+
+
+def least(work: Callable[[], Any], repeats: int, device: torch.device) -> float:
+    """Seconds of the fastest of `repeats` runs after one to warm up."""
+    work()
+    best = float("inf")
+    for _ in range(repeats):
+        start = time.perf_counter()
+        work()
+        if device.type == "cuda":
+            torch.cuda.synchronize(device)
+        best = min(best, time.perf_counter() - start)
+    return best
+
+
+def peak_memory(device: torch.device) -> int:
+    """Bytes."""
+    if device.type == "cuda":
+        return torch.cuda.max_memory_allocated(device)
+    import resource
+
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else 1024 * peak
