@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json as json_format
+from typing import Annotated, Any
+
 import typer
 
 app = typer.Typer(help="Measure speed and memory on this machine.", no_args_is_help=True)
@@ -10,3 +13,62 @@ app = typer.Typer(help="Measure speed and memory on this machine.", no_args_is_h
 @app.callback()
 def bench() -> None:
     """Measure speed and memory on this machine."""
+
+
+@app.command("model")
+def bench_model(
+    model: Annotated[
+        list[str] | None,
+        typer.Option(help="Configuration; repeat for several. Default: gbpn-1 gbpn-2 small."),
+    ] = None,
+    size: Annotated[
+        list[str] | None, typer.Option(help="HEIGHTxWIDTH; repeat for several. Default: 256x320 352x1216.")
+    ] = None,
+    repeats: Annotated[int, typer.Option(min=1, help="Runs of each part; the fastest counts.")] = 5,
+    json: Annotated[bool, typer.Option("--json", help="One JSON object instead of a table.")] = False,
+) -> None:
+    """Time of network and inference per stage, attention, peak memory and multiply-adds; batch 1."""
+    from rich.console import Console
+
+    from gbpn.bench import model as bench
+
+    status = Console(stderr=True).status("measuring")
+    with status:
+        found = bench.bench_models(
+            model or list(bench.MODELS), size or list(bench.SIZES), repeats=repeats, report=status.update
+        )
+    if json:
+        print(json_format.dumps(found, indent=1))
+    else:
+        _print_models(found)
+
+
+def _print_models(found: dict[str, Any]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    title = f"matmul {found['matmul_gflops']:.0f} Gflop/s on {found['threads']} threads; times in ms"
+    table = Table(title=title, title_justify="left")
+    columns = ("model", "size", "total", "GMCN", "GBP", "GBP share", "attention", "reference", "peak MB")
+    for column in (*columns, "M params", "G macs", "of matmul"):
+        table.add_column(column, justify="left" if column in ("model", "size") else "right")
+    for name, sizes in found["models"].items():
+        for size, row in sizes.items():
+            stages = row["stages"]
+            table.add_row(
+                name,
+                size,
+                f"{row['total_ms']:.0f}",
+                " + ".join(f"{stage['gmcn_ms']:.0f}" for stage in stages),
+                " + ".join(f"{stage['gbp_ms']:.0f}" for stage in stages),
+                f"{row['gbp_ms'] / (row['gbp_ms'] + row['gmcn_ms']):.1%}",
+                f"{row['attention_ms']:.1f}",
+                f"{row['attention_reference_ms']:.0f}",
+                f"{row['peak_mb']:.0f}",
+                f"{row['params'] / 1e6:.2f}",
+                f"{row['macs'] / 1e9:.2f}",
+                f"{row['convolution_matmul_share']:.0%}",
+            )
+    console = Console()
+    console.width = max(console.width, 120)  # readable also where the output is a file
+    console.print(table)
