@@ -1,12 +1,16 @@
-"""Which inference backends this machine can test."""
+"""Which inference backends laws and hard inputs are tested on.
+
+GBPN_TEST_BACKENDS=reference,cpu,triton adds the Triton kernels, which take seconds per inference where only
+their interpreter can run them; their twins in test_triton.py always run.
+"""
 
 from __future__ import annotations
+
+import os
 
 from fields import symmetric_field
 from gbpn import infer
 from gbpn.errors import BackendError
-
-KNOWN = ("reference", "cpu")
 
 
 def _works(backend: str) -> bool:
@@ -17,4 +21,5 @@ def _works(backend: str) -> bool:
     return True
 
 
-BACKENDS = tuple(backend for backend in KNOWN if _works(backend))
+WANTED = os.environ.get("GBPN_TEST_BACKENDS", "reference,cpu").split(",")
+BACKENDS = tuple(backend for backend in WANTED if _works(backend))

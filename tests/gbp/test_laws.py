@@ -92,6 +92,19 @@ def test_on_a_grid_the_mean_converges_to_the_exact_one(backend: str, kinds: int,
 
 
 @each_backend
+@pytest.mark.parametrize(("kinds", "reweighting"), [(4, 0.7), (2, 0.85)])
+def test_mild_reweighting_keeps_the_mean_and_tempers_the_precision(
+    backend: str, kinds: int, reweighting: float
+) -> None:
+    mrf = symmetric_field(4, 5, kinds=kinds, measured=0.5)
+    exact = solve(mrf).mean
+    plain = infer(mrf, iterations=100, backend=backend).belief
+    tempered = infer(mrf, iterations=100, backend=backend, reweighting=reweighting).belief
+    torch.testing.assert_close(tempered.mean, exact, rtol=0, atol=1e-7)
+    assert bool((tempered.precision < plain.precision).all())
+
+
+@each_backend
 @law
 @given(seed=seeds, height=sides, width=sides, constant=st.floats(-100, 100))
 def test_shifting_the_depths_shifts_the_mean(
