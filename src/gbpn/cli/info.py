@@ -33,7 +33,7 @@ def info(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Configuration, parameters, multiply-adds, licence, training data and numbers of a model."""
+    """What a model is: configuration, cost, licence, training data, numbers. --dataset: what data holds."""
     import json
 
     from rich.console import Console

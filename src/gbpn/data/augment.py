@@ -19,7 +19,11 @@ from gbpn.sample import Sample
 
 @dataclass(frozen=True, kw_only=True)
 class NyuRecipe:
-    """The released NYUv2 training recipe, from the whole frame (480×640, or any size of that shape)."""
+    """The released NYUv2 training recipe, from the whole frame (480×640, or any size of that shape).
+
+    Intrinsics follow the size and crop that were really taken; the released code rounds them on their own and
+    is off by up to a pixel.
+    """
 
     height: int = 228
     """Rows of the centre crop."""
