@@ -178,7 +178,7 @@ def _photograph(rng: np.random.Generator, brightness: float | None = None) -> Im
         picture(path)
         image = np.asarray(Image.open(path).convert("RGB"), float) / 255
     if brightness is not None:
-        gain = np.clip(brightness / max(image.mean(), 0.01), 0.5, 2.0)
+        gain = np.clip(brightness / max(image.mean(), 0.01), 0.5, 2.5)
         image = np.clip(image * gain, 0, 1)
     image = image + rng.normal(0, SENSOR_NOISE, image.shape)
     return Image.fromarray(np.clip(np.rint(image * 255), 0, 255).astype(np.uint8))

@@ -147,6 +147,11 @@ def _calm(mesh: bpy.types.Mesh) -> None:
         roughness = surface.inputs["Roughness"]
         roughness.default_value = max(0.3, roughness.default_value)
         base = surface.inputs["Base Color"]
+        for link in list(base.links):
+            texture = getattr(link.from_node, "image", None)
+            # Blender shows a texture that the archive lacks in magenta: use the plain colour instead.
+            if texture is not None and not Path(bpy.path.abspath(texture.filepath)).is_file():
+                surface.id_data.links.remove(link)
         if not base.is_linked:
             base.default_value = (*(min(0.82, c) for c in base.default_value[:3]), 1.0)
 
