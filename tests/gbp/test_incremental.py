@@ -89,3 +89,14 @@ def test_a_coarse_mean_without_messages_is_no_warm_start(backend: str) -> None:
     plain, hint = (infer(field, iterations=2, backend=backend).belief for field in (mrf, hinted))
     assert torch.equal(plain.information, hint.information)
     assert torch.equal(plain.precision, hint.precision)
+
+
+@pytest.mark.parametrize("later", BACKENDS)
+@pytest.mark.parametrize("first", BACKENDS)
+def test_one_backend_continues_what_another_began(first: str, later: str) -> None:
+    mrf = symmetric_field(5, 6, damping=0.2)
+    began = infer(mrf, iterations=2, backend=first)
+    continued = infer(mrf, began.messages, iterations=2, backend=later).belief
+    wanted = infer(mrf, iterations=4, backend="reference").belief
+    torch.testing.assert_close(continued.mean, wanted.mean, rtol=1e-12, atol=1e-12)
+    torch.testing.assert_close(continued.precision, wanted.precision, rtol=1e-12, atol=0)
