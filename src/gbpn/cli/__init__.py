@@ -6,6 +6,7 @@ import sys
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 
 from gbpn.cli import bench, convert, eval, info, project, train
 from gbpn.errors import GbpnError
@@ -30,5 +31,7 @@ def main() -> None:
     try:
         app()
     except GbpnError as error:
-        Console(stderr=True, highlight=False, soft_wrap=True).print(f"[bold red]error:[/] {error}")
+        Console(stderr=True, highlight=False, soft_wrap=True).print(
+            f"[bold red]error:[/] {escape(str(error))}"
+        )
         sys.exit(2)

@@ -80,7 +80,8 @@ def project(
     low, high = float(sparse[sparse > 0].min()), float(sparse.max())
     console.print(
         f"{len(points)} points, {projected} pixels hit, {projected - kept} seen through and removed; "
-        f"{kept} kept ({kept / (height * width):.2%}), {low:.2f} to {high:.2f} m → {output}"
+        f"{kept} kept ({kept / (height * width):.2%}), {low:.2f} to {high:.2f} m → {output}",
+        markup=False,
     )
     if preview is not None:
         _write_preview(preview, sparse, picture)
@@ -136,6 +137,7 @@ def _write_preview(path: Path, sparse: Tensor, picture: Tensor | None) -> None:
 def _project_colmap(console: object, folder: Path, output: Path, units: float) -> None:
     """One .npy of depth and weights per image, and its intrinsics, in the layout of a `folder` dataset."""
     from rich.console import Console
+    from rich.markup import escape
     from rich.progress import track
 
     from gbpn.data.colmap import read_model, sparse_view
@@ -158,9 +160,10 @@ def _project_colmap(console: object, folder: Path, output: Path, units: float) -
     if not model.pictures:
         raise InputError(f"{folder}: the model has no registered image")
     mean = total / len(model.pictures)
-    console.print(f"{len(model.pictures)} images, {mean:.0f} points each on average → {output}")
+    console.print(f"{len(model.pictures)} images, {mean:.0f} points each on average → {output}", markup=False)
     if worst[1] > DISTORTION_WARNING:
         console.print(
-            f"[yellow]warning:[/] lens distortion moves points by up to {worst[1]:.1f} pixels ({worst[0]}); "
+            f"[yellow]warning:[/] lens distortion moves points by up to {worst[1]:.1f} pixels "
+            f"({escape(worst[0])}); "
             "the intrinsics written have none: run 'colmap image_undistorter' first if that matters"
         )
