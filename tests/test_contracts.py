@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "src" / "gbpn"
 
 LAYERS = {
-    "ground": ("gaussian", "camera", "errors"),
+    "ground": ("gaussian", "camera", "errors", "launch"),
     "boxes": ("sample", "mrf", "depth", "config"),
     "workers": ("data", "gmcn", "gbp", "baselines", "losses", "metrics", "pictures", "scenes"),
     "whole": ("model", "checkpoint", "frame", "released", "hub", "cost"),

@@ -9,20 +9,7 @@ reference (values and gradients) and compiled ahead of time for sm_80 and sm_90.
 
 from __future__ import annotations
 
-from gbpn.errors import BackendError
-
-try:
-    import triton as _triton
-    import triton.language as _language
-except ImportError as error:
-    raise BackendError(
-        "backend 'triton' needs the package triton: pip install gbpn[gpu], or use backend='cpu'"
-    ) from error
-if not hasattr(_language, "gather"):
-    raise BackendError(
-        f"backend 'triton' needs tl.gather, which triton {_triton.__version__} lacks: pip install -U triton"
-    )
-
+import gbpn.launch  # noqa: F401  (first: it says how to get triton where that is missing)
 from gbpn.gbp.triton.nonlocal_operator import nonlocal_step
 from gbpn.gbp.triton.sweep_operator import sweep
 

@@ -5,14 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+import triton
 from torch import Tensor
 
 from gbpn.errors import require_shape
 from gbpn.gaussian import Gaussian
-from gbpn.gbp.triton.launch import check_same_kind, launch, line_block
 from gbpn.gbp.triton.sweep_adjoint_kernels import sweep_adjoint
 from gbpn.gbp.triton.sweep_kernels import sweep_forward
+from gbpn.launch import check_same_kind, launch
 from gbpn.mrf import RING
+
+WARP = 32
+"""Threads that step together."""
 
 TRANSPOSED = tuple(RING.index((column, row)) for row, column in RING)
 """Slot of each message when rows and columns change places; its own inverse."""
@@ -109,14 +113,14 @@ def _sweep_adjoint(
 
 def _launch(kernel: Any, tensors: tuple[Tensor, ...], edges: int, direction: int, reweighting: float) -> None:
     batch, _, lines, positions = tensors[0].shape
-    block, warps = line_block(positions)
+    block = max(triton.next_power_of_2(positions), WARP)
     launch(
         kernel,
         (batch,),
         *tensors,
         lines,
         positions,
-        warps=warps,
+        warps=min(block // WARP, 16),  # one position per thread up to 512 threads
         RHO=float(reweighting),
         EDGES=edges,
         BACKWARDS=direction >= 2,

@@ -1,4 +1,4 @@
-"""What every launch needs: a device that can run it, contiguous inputs, and explicit compiler options."""
+"""Launching Triton kernels: a device that can run them, explicit compiler options. Imports triton."""
 
 from __future__ import annotations
 
@@ -6,11 +6,22 @@ import contextlib
 from typing import Any
 
 import torch
-import triton
 from torch import Tensor
-from triton.runtime.interpreter import InterpretedFunction
 
 from gbpn.errors import BackendError, InputError
+
+try:
+    import triton
+    import triton.language as tl
+    from triton.runtime.interpreter import InterpretedFunction
+except ImportError as error:
+    raise BackendError(
+        "backend 'triton' needs the package triton: pip install gbpn[gpu], or use another backend"
+    ) from error
+if not hasattr(tl, "gather"):
+    raise BackendError(
+        f"backend 'triton' needs tl.gather, which triton {triton.__version__} lacks: pip install -U triton"
+    )
 
 FUSE_MULTIPLY_ADD = True
 """Passed to every compilation: the answer must not depend on a default of the compiler."""
@@ -43,9 +54,3 @@ def check_same_kind(**tensors: Tensor) -> None:
                 f"{other} must be {like.dtype} on {like.device} like {name}; "
                 f"got {tensor.dtype} on {tensor.device}"
             )
-
-
-def line_block(positions: int) -> tuple[int, int]:
-    """(BLOCK, warps) for a line of this length: one position per thread up to 512 threads."""
-    block = max(triton.next_power_of_2(positions), 32)
-    return block, min(block // 32, 16)
