@@ -64,10 +64,10 @@ def _attention_backward(
     delta = torch.empty_like(logarithm)
     table = bias.contiguous()
     q, k, v, d, o = _readable(query, key, value, up, out)
-    tensors = (q, k, v, table, o, logarithm, d, query_grad, bias_grad, delta)
-    _launch(attention_query_gradient, query, bias, tensors, dilation, scale)
-    tensors = (q, k, v, table, logarithm, d, delta, key_grad, value_grad)
-    _launch(attention_key_gradient, query, bias, tensors, dilation, scale)
+    towards_query = (q, k, v, table, o, logarithm, d, query_grad, bias_grad, delta)
+    _launch(attention_query_gradient, query, bias, towards_query, dilation, scale)
+    towards_key = (q, k, v, table, logarithm, d, delta, key_grad, value_grad)
+    _launch(attention_key_gradient, query, bias, towards_key, dilation, scale)
     return query_grad, key_grad, value_grad, bias_grad
 
 
