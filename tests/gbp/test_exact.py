@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from gbpn.errors import BackendError, ConvergenceError, InputError, NonFiniteErr
 from gbpn.gbp import Status
 from gbpn.gbp.exact import marginal_variance, solve
 from gbpn.gbp.exact.solvers import dissection
+from gbpn.mrf import SYMMETRIC_RING
 
 SOLVERS = ("exact", "cg", "amg")
 SIZES = ((1, 1), (1, 7), (7, 1), (5, 7), (9, 4))
@@ -155,6 +157,54 @@ def test_one_measurement_of_any_weight_sets_the_level(precision: float) -> None:
     mean = solve(mrf).mean
     where = mrf.weight > 0
     torch.testing.assert_close(mean[where], mrf.depth[where], rtol=1e-12, atol=1e-12)
+
+
+def rational_mean(mrf: MRF) -> torch.Tensor:
+    """The mean of a small field [H, W] by Gaussian elimination in rational numbers: no rounding at all."""
+    assert isinstance(mrf.local, SymmetricEdges)
+    _, height, width = mrf.shape
+    count = height * width
+    rows = [[Fraction(0)] * (count + 1) for _ in range(count)]
+    s, w = mrf.depth.flatten().tolist(), mrf.weight.flatten().tolist()
+    for i in range(count):
+        rows[i][i] += Fraction(w[i])
+        rows[i][count] += Fraction(w[i]) * Fraction(s[i])
+    edge, difference = mrf.local.weight[0, 0], mrf.local.difference[0, 0]
+    for u, (row, column) in enumerate(SYMMETRIC_RING):
+        for y in range(height - row):
+            for x in range(max(0, -column), width - max(0, column)):
+                i, j = y * width + x, (y + row) * width + x + column
+                weight, r = Fraction(float(edge[u, y, x])), Fraction(float(difference[u, y, x]))
+                for a, b, sign in ((i, j, -1), (j, i, 1)):
+                    rows[a][a] += weight
+                    rows[a][b] -= weight
+                    rows[a][count] += sign * weight * r
+    for i in range(count):  # A is positive definite: no pivoting needed
+        for k in range(count):
+            if k != i and rows[k][i]:
+                factor = rows[k][i] / rows[i][i]
+                rows[k] = [b - factor * a for a, b in zip(rows[i], rows[k], strict=True)]
+    means = [float(rows[i][count] / rows[i][i]) for i in range(count)]
+    return torch.tensor(means, dtype=torch.float64).view(height, width)
+
+
+@pytest.mark.parametrize(("solver", "tolerance"), [("exact", 1e-7), ("cg", 1e-4)])
+def test_weights_over_sixteen_orders_of_magnitude(solver: str, tolerance: float) -> None:
+    for seed in range(3):
+        mrf = symmetric_field(3, 4, seed=seed)
+        assert isinstance(mrf.local, SymmetricEdges)
+        g = torch.Generator().manual_seed(seed)
+        power = -10 + 16 * torch.rand(2, 4, 3, 4, generator=g, dtype=torch.float64)
+        edge = 1e-4 * 10 ** power[1][None, None]  # weak enough for the measurements to disagree
+        mrf = replace(
+            mrf,
+            weight=10 ** power[0, :1][None] * mrf.weight.sign(),
+            local=replace(mrf.local, weight=edge),
+        )
+        wanted = rational_mean(mrf)
+        assert float(wanted.max() - wanted.min()) > 0.3
+        got = solve(mrf, solver=solver).mean[0, 0]
+        torch.testing.assert_close(got, wanted, rtol=0, atol=tolerance)
 
 
 def test_float32_fields_are_solved_in_float64() -> None:
