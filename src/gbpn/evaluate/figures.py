@@ -136,7 +136,7 @@ def sheet(sample: Sample, names: Sequence[str], answers: Sequence[Completion]) -
 def png(picture: Array) -> bytes:
     """The picture as a file's bytes."""
     out = io.BytesIO()
-    Image.fromarray(picture).save(out, format="PNG", optimize=True)
+    Image.fromarray(picture).save(out, format="PNG")
     return out.getvalue()
 
 

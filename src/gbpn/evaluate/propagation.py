@@ -96,13 +96,14 @@ def _steps(result: Inference, to_metres, crop) -> list[Step]:  # type: ignore[no
 
 def frames(sample: Sample, shots: Sequence[Step]) -> list[Array]:
     """One picture per step: measurements, depth so far, and the log of its precision."""
-    low, high = pictures.spread(*(shot.mean for shot in shots[-1:]))
+    known = sample.target[0].numpy() if sample.target is not None else shots[-1].mean
+    low, high = pictures.spread(known)
     logs = [np.log10(np.where(shot.precision > 0, shot.precision, np.nan)) for shot in shots]
     finite = np.concatenate([values[np.isfinite(values)] for values in logs] or [np.zeros(1)])
     bottom, top = np.percentile(finite, [2, 98]) if finite.size else (0.0, 1.0)
     measured = pictures.titled(
         pictures.measurements(sample.image, sample.sparse, low, high),
-        f"{int((sample.sparse > 0).sum())} measurement(s)",
+        f"measurements: {int((sample.sparse > 0).sum())}",
     )
     out = []
     for shot, log in zip(shots, logs, strict=True):

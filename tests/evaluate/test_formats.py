@@ -1,0 +1,84 @@
+"""`gbpn eval` on miniature trees in the original formats, with no further flags."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+from typer.testing import CliRunner
+
+from gbpn.cli import app
+
+RNG = np.random.default_rng(0)
+
+
+def picture(path: Path, height: int, width: int) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.fromarray(RNG.integers(0, 255, (height, width, 3), dtype=np.uint8)).save(path)
+
+
+def depth16(path: Path, height: int, width: int, density: float) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    values = RNG.integers(300, 1200, (height, width)) * (RNG.random((height, width)) < density)
+    values[0, 0] = 20000  # KITTI's own check of 16 bits
+    Image.fromarray(values.astype(np.uint16)).save(path)
+
+
+def nyuv2(root: Path) -> None:
+    h5py = pytest.importorskip("h5py")
+    path = root / "val" / "official" / "00001.h5"
+    path.parent.mkdir(parents=True)
+    with h5py.File(path, "w") as file:
+        file["rgb"] = RNG.integers(0, 255, (3, 480, 640), dtype=np.uint8)
+        file["depth"] = RNG.uniform(0.7, 9, (480, 640)).astype(np.float32)
+
+
+def kitti(root: Path) -> None:
+    folder = root / "depth_selection" / "val_selection_cropped"
+    name = "2011_09_26_drive_0002_sync_{}_0000000005_image_02"
+    picture(folder / "image" / f"{name.format('image')}.png", 352, 1216)
+    depth16(folder / "velodyne_raw" / f"{name.format('velodyne_raw')}.png", 352, 1216, 0.05)
+    depth16(folder / "groundtruth_depth" / f"{name.format('groundtruth_depth')}.png", 352, 1216, 0.2)
+    (folder / "intrinsics").mkdir()
+    (folder / "intrinsics" / f"{name.format('image')}.txt").write_text("721.5 0 596.5 0 721.5 149.8 0 0 1")
+
+
+def void(root: Path) -> None:
+    sequence = root / "void_1500" / "data" / "stairs0"
+    lists: dict[str, list[str]] = {"image": [], "sparse_depth": [], "ground_truth": [], "intrinsics": []}
+    for frame in ("1552097950.2672", "1552097951.1672"):
+        picture(sequence / "image" / f"{frame}.png", 48, 64)
+        depth16(sequence / "sparse_depth" / f"{frame}.png", 48, 64, 0.02)
+        depth16(sequence / "ground_truth" / f"{frame}.png", 48, 64, 0.9)
+        for kind in ("image", "sparse_depth", "ground_truth"):
+            lists[kind].append(f"void_1500/data/stairs0/{kind}/{frame}.png")
+        lists["intrinsics"].append("void_1500/data/stairs0/K.txt")
+    (sequence / "K.txt").write_text("500 0 32\n0 500 24\n0 0 1\n")
+    for kind, entries in lists.items():
+        (root / "void_1500" / f"test_{kind}.txt").write_text("\n".join(entries) + "\n")
+
+
+def folder(root: Path) -> None:
+    picture(root / "rgb" / "a.png", 40, 50)
+    (root / "K.txt").write_text("50 0 25\n0 50 20\n0 0 1\n")
+    (root / "gt").mkdir()
+    np.save(root / "gt" / "a.npy", RNG.uniform(1, 4, (40, 50)).astype(np.float32))
+
+
+@pytest.mark.parametrize(
+    ("kind", "write", "frames"),
+    [("nyuv2", nyuv2, 1), ("kitti", kitti, 1), ("void", void, 2), ("folder", folder, 1)],
+)
+def test_original_formats(kind, write, frames, tmp_path):
+    write(tmp_path / "data")
+    command = ["eval", kind, "--data", str(tmp_path / "data"), "-o", str(tmp_path / "report")]
+    result = CliRunner().invoke(app, [*command, "--method", "nearest"], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    data = json.loads((tmp_path / "report" / "report.json").read_text())
+    assert (data["dataset"], data["samples"], data["failed"]) == (kind, frames, [])
+    assert data["rows"][0]["rmse"] > 0
+    assert data["rows"][0]["measurements"] > 0
+    assert (tmp_path / "report" / "index.html").stat().st_size > 10_000
