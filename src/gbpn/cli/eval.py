@@ -8,12 +8,17 @@ from typing import Annotated
 
 import typer
 
-DatasetName = Enum("DatasetName", {n: n for n in ("nyuv2", "kitti", "void", "folder", "pool")}, type=str)  # type: ignore[misc]
+from gbpn.errors import InputError
+
+KINDS = ("nyuv2", "kitti", "void", "folder", "pool", "synthetic")
+DatasetName = Enum("DatasetName", {kind: kind for kind in KINDS}, type=str)  # type: ignore[misc]
 
 
 def evaluate(
     dataset: Annotated[DatasetName, typer.Argument(help="Layout of the data.")],
-    data: Annotated[Path, typer.Option(help="Where it lies; for pool a tree of scenes or one scene.")],
+    data: Annotated[
+        Path | None, typer.Option(help="Where it lies; for pool a tree of scenes or one scene.")
+    ] = None,
     output: Annotated[Path, typer.Option("-o", "--output", help="Folder of the report.")] = Path("report"),
     weights: Annotated[
         list[str] | None,
@@ -58,12 +63,14 @@ def evaluate(
     from gbpn.evaluate.session import Request, list_suites, perform, submit
 
     console = Console()
+    if data is None and dataset.value != "synthetic":
+        raise InputError(f"where are the frames? {dataset.value} needs --data ROOT")
     if suite == "list":
         console.print(list_suites())
         return
     request = Request(
         dataset=dataset.value,
-        root=str(data),
+        root=str(data or ""),
         split=split,
         output=output,
         weights=tuple(weights or ()),

@@ -191,7 +191,8 @@ def rows(plan: Plan, lines: Sequence[Line], by_scene: bool = False) -> list[Row]
 
 def described(setting: Any, plan: Plan) -> dict[str, Any]:
     """The setting as a report shows it, with the number of seeds where there are several."""
-    return setting.describe() | ({"seeds": plan.seeds} if plan.seeds > 1 else {})
+    listed = {"points": plan.options.get("points", 1500)} if plan.dataset == "void" else {}
+    return listed | setting.describe() | ({"seeds": plan.seeds} if plan.seeds > 1 else {})
 
 
 def _row(method: str, setting: dict[str, Any], lines: list[Line]) -> Row:

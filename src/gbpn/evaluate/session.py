@@ -78,9 +78,10 @@ def perform(request: Request, console: Console) -> Report:
             progress=lambda done, total: progress.update(bar, completed=done, total=total),
         )
     found = rows(plan, lines, by_scene=suite.by_scene)
+    where = Path(request.root).resolve().name if request.root else "made frames"
     report = Report(
         dataset=request.dataset,
-        title=f"{suite.name}: {Path(request.root).resolve().name} ({request.dataset})",
+        title=f"{suite.name}: {where} ({request.dataset})",
         samples=len({line["frame"] for line in lines if line.get("scores", {}).get("pixels")}),
         rows=found,
         suite=suite.name,
