@@ -8,6 +8,7 @@ namespace nb = nanobind;
 
 void bind_attention(nb::module_ &module);
 void bind_gbp(nb::module_ &module);
+void bind_upscale(nb::module_ &module);
 
 NB_MODULE(_native, module) {
     module.doc() = "Kernels of gbpn for CPUs.";
@@ -17,4 +18,5 @@ NB_MODULE(_native, module) {
                "Use this instruction set from now on; 'auto' for the best that runs here.");
     bind_attention(module);
     bind_gbp(module);
+    bind_upscale(module);
 }

@@ -11,9 +11,9 @@ from torch.nn import functional
 from gbpn.config import ModelConfig
 from gbpn.gmcn.blocks import ResidualBlock, initialise
 from gbpn.gmcn.decoder import Decoder
-from gbpn.gmcn.heads import Upscale
 from gbpn.gmcn.network import build_encoder
 from gbpn.gmcn.position import first_stage_input
+from gbpn.gmcn.upscale import Upscale
 
 RIDGE = 1e-4
 """Pull towards a pure scale, in mean square depths: decides where one point leaves two unknowns."""

@@ -99,7 +99,9 @@ class ChannelLayout:
 
     def read(self, maps: HeadMaps) -> Drawing:
         """Raw maps as a field: softplus for precisions, sigmoid for damping."""
-        precision = functional.softplus(maps.weight) + SMALLEST_WEIGHT
+        precision = functional.softplus(maps.weight).add_(
+            SMALLEST_WEIGHT
+        )  # in place: the largest maps of all
         weight = precision[:, 2:].unflatten(1, (self.sets, -1))  # [B, T, local + nonlocal, H, W]
         difference = maps.difference.unflatten(1, (self.sets, -1))
         damping = maps.damping.sigmoid().unflatten(1, (self.sets, -1))

@@ -9,13 +9,7 @@ from torch.nn import functional
 from gbpn.config import ModelConfig
 from gbpn.gmcn.blocks import ConvNorm, ResidualBlock, initialise
 from gbpn.gmcn.drawing import ChannelLayout, HeadMaps
-
-
-class Upscale(nn.ConvTranspose2d):
-    """Every pixel becomes 2×2: the last layer of a head."""
-
-    def __init__(self, channels: int, out: int) -> None:
-        super().__init__(channels, out, 2, stride=2)
+from gbpn.gmcn.upscale import Upscale
 
 
 class Heads(nn.Module):

@@ -14,8 +14,8 @@ from gbpn.config import ModelConfig
 from gbpn.errors import InputError
 from gbpn.gmcn.blocks import ConvNorm, ResidualBlock, initialise
 from gbpn.gmcn.drawing import ChannelLayout, Drawing, HeadMaps
-from gbpn.gmcn.heads import Upscale
 from gbpn.gmcn.position import second_stage_input
+from gbpn.gmcn.upscale import Upscale
 
 
 class Refiner(nn.Module):

@@ -1,0 +1,55 @@
+"""The last layer of a head: every pixel becomes 2×2, and every channel a plane of its own.
+
+The network runs on channels-last memory, inference reads planes [H, W]. A plain transposed convolution would
+leave channels-last maps that are then copied; the compiled form writes the planes at once.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.utils.flop_counter import register_flop_formula
+
+COMPILED = importlib.util.find_spec("gbpn._native") is not None
+
+
+class Upscale(nn.ConvTranspose2d):
+    """A 2×2 transposed convolution of stride 2; planes where no gradient is wanted."""
+
+    def __init__(self, channels: int, out: int) -> None:
+        super().__init__(channels, out, 2, stride=2)
+        self.backend = "auto"
+
+    def forward(self, x: Tensor, output_size: list[int] | None = None) -> Tensor:
+        trains = torch.is_grad_enabled() and (x.requires_grad or self.weight.requires_grad)
+        fast = COMPILED and x.device.type == "cpu" and x.dtype in (torch.float32, torch.float64)
+        if trains or not fast or self.backend not in ("auto", "cpu"):
+            return super().forward(x, output_size)
+        assert self.bias is not None
+        return _upscale(x, self.weight, self.bias)
+
+
+@torch.library.custom_op("gbpn::upscale", mutates_args=(), device_types="cpu")
+def _upscale(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """x [B, C, H, W], weight [C, out, 2, 2] → [B, out, 2H, 2W], contiguous."""
+    planes = _shape(x, weight, bias)
+    native = importlib.import_module("gbpn._native")
+    by_channel = weight.detach().transpose(0, 1).contiguous()  # [out, C, 2, 2]
+    native.upscale(x.detach(), by_channel, bias.detach().contiguous(), torch.get_num_threads(), planes)
+    return planes
+
+
+@_upscale.register_fake
+def _shape(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    batch, _, height, width = x.shape
+    return x.new_empty(batch, weight.shape[1], 2 * height, 2 * width)
+
+
+@register_flop_formula(torch.ops.gbpn.upscale)
+def _cost(x: list[int], weight: list[int], *_: Any, **__: Any) -> int:
+    batch, channels, height, width = x
+    return 2 * 4 * batch * channels * weight[1] * height * width
