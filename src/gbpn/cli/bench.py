@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json as json_format
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -72,3 +73,34 @@ def _print_models(found: dict[str, Any]) -> None:
     console = Console()
     console.width = max(console.width, 120)  # readable also where the output is a file
     console.print(table)
+
+
+@app.command("train")
+def bench_train(
+    model: Annotated[list[str] | None, typer.Option(help="Named configurations; repeatable")] = None,
+    data: Annotated[Path | None, typer.Option(help="A pool to read; default: synthetic scenes")] = None,
+    batch: Annotated[int, typer.Option(help="Samples per step")] = 2,
+    repeats: Annotated[int, typer.Option(help="Measured steps; the fastest counts")] = 3,
+    json: Annotated[bool, typer.Option("--json", help="One JSON object instead of a table.")] = False,
+) -> None:
+    """Samples per second of a training step at 228×304, split into its parts."""
+    from gbpn.bench.train import report
+
+    result = report(model or ["small-2", "gbpn-1"], data=data, batch=batch, repeats=repeats)
+    if json:
+        print(json_format.dumps(result, indent=1))
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title=f"training at {result['size']}, batch {batch}, {result['threads']} threads")
+    for column in ("model", "samples/s", "data", "network", "GBP forward", "GBP backward", "optimizer"):
+        table.add_column(column, justify="right")
+    for name, numbers in result["models"].items():
+        shares = [f"{100 * numbers[f'{part}_share']:.1f} %" for part in PARTS]
+        table.add_row(name, f"{numbers['samples_per_s']:.2f}", *shares)
+    Console().print(table)
+
+
+PARTS = ("data", "network", "gbp_forward", "gbp_backward", "optimizer")
+"""Parts of a training step, in the order of the table."""
