@@ -79,7 +79,9 @@ def assert_same_weights(one: Path, other: Path, tolerance: float) -> None:
         a, b = (a["sums"], b["sums"]) if group == "average" else (a, b)
         for name, tensor in a.items():
             if tensor.is_floating_point():
-                torch.testing.assert_close(tensor, b[name], rtol=tolerance, atol=tolerance, msg=name)
+                torch.testing.assert_close(
+                    tensor, b[name], rtol=tolerance, atol=tolerance, msg=lambda text, n=name: f"{n}: {text}"
+                )
 
 
 def start(out: Path, data: Path, *more: str, settings: list[str]) -> subprocess.Popen:
@@ -153,16 +155,18 @@ def test_asked_to_stop_a_run_saves_and_resumes(tmp_path, pool) -> None:
 
 
 def test_two_processes_learn_what_one_learns(tmp_path, pool) -> None:
+    """In double precision: Adam turns the rounding of a vanishing gradient into a full step."""
     settings = [*TINY, "batch=4", "steps=4", "validate_every=4", "checkpoint_every=4"]
     settings += ["freeze_encoder_statistics=no"]
     runs = []
     for processes in (1, 2):
         run = tmp_path / f"{processes}"
-        process = start(run, pool, "--processes", str(processes), settings=settings)
+        more = ("--processes", str(processes), "--precision", "64-true")
+        process = start(run, pool, *more, settings=settings)
         output = process.communicate(timeout=300)[0]
         assert process.returncode == 0, output
         runs.append(run)
-    assert_same_weights(*runs, tolerance=2e-4)
+    assert_same_weights(*runs, tolerance=1e-7)
 
 
 def test_a_bad_sample_is_reported_and_many_end_the_run(tmp_path, pool, capsys) -> None:

@@ -79,7 +79,7 @@ def _step(
     data = time.perf_counter() - begin
     with profile(activities=[ProfilerActivity.CPU]) as recorded:
         start = time.perf_counter()
-        loss = learner(samples)["loss"]
+        loss = learner(samples.image, samples.sparse, samples.intrinsics, samples.target)["loss"]
         middle = time.perf_counter()
         loss.backward()
         end = time.perf_counter()

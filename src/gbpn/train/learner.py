@@ -7,7 +7,6 @@ from functools import partial
 
 from torch import Tensor, nn
 
-from gbpn.data import Batch
 from gbpn.depth import DepthDistribution
 from gbpn.errors import InputError
 from gbpn.losses import l2_loss, probability_loss, scale_free_loss
@@ -33,16 +32,13 @@ class Learner(nn.Module):
             norm.eval()
         return self
 
-    def forward(self, batch: Batch) -> dict[str, Tensor]:
+    def forward(self, image: Tensor, sparse: Tensor, intrinsics: Tensor, target: Tensor) -> dict[str, Tensor]:
         """Scalar losses by name; "loss" is what is minimised."""
-        assert batch.target is not None
         if not (self.first_stage and isinstance(self.model, GBPN) and self.model.second is not None):
-            answer = self.model(batch.image, batch.sparse, batch.intrinsics)
-            return {"loss": self.loss(answer, batch.target)}
-        sketch = self.model.draw(batch.image, batch.intrinsics)
-        first, last = (
-            self.loss(stage.distribution, batch.target) for stage in self.model.stages(sketch, batch.sparse)
-        )
+            answer = self.model(image, sparse, intrinsics)
+            return {"loss": self.loss(answer, target)}
+        sketch = self.model.draw(image, intrinsics)
+        first, last = (self.loss(stage.distribution, target) for stage in self.model.stages(sketch, sparse))
         return {"loss": last + self.first_stage * first, "first_stage": first, "last_stage": last}
 
 

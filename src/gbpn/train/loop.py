@@ -174,7 +174,8 @@ class _Run:
         rate = optimisation.follow(self.optimiser.optimizer, recipe.schedule, self.step)
         self.learner.train()
         self.optimiser.zero_grad(set_to_none=True)
-        losses = self.learner(batch.to(fabric.device))
+        here = batch.to(fabric.device)
+        losses = self.learner(here.image, here.sparse, here.intrinsics, here.target)
         fabric.backward(losses["loss"])
         norms = optimisation.gradient_norms(self.network.named_parameters()) if detailed else {}
         norm = fabric.clip_gradients(
