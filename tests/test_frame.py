@@ -61,6 +61,14 @@ def test_what_is_wrong_with_an_input_is_named(change: dict, message: str) -> Non
         Frame.of(case["image"], case["intrinsics"], PLAIN, 32).padded(case["sparse"])
 
 
+def test_nan_is_not_measured() -> None:
+    sparse = torch.zeros(1, 1, 40, 40)
+    sparse[..., 5, 6] = 2.0
+    holes = torch.where(sparse > 0, sparse, torch.nan)
+    frame = Frame.of(torch.rand(1, 3, 40, 40), None, PLAIN, 32)
+    assert torch.equal(frame.padded(holes), frame.padded(sparse))
+
+
 @pytest.mark.parametrize("kind", ["metric", "median", "log"])
 def test_units_go_there_and_back(kind: str) -> None:
     sparse = torch.rand(3, 1, 5, 6) * 4 + 0.1

@@ -60,15 +60,16 @@ class Frame:
         )
 
     def padded(self, sparse: Tensor) -> Tensor:
-        """Measurements [B, 1, H, W] on the padded grid; nothing is measured in the padding."""
+        """Measurements [B, 1, H, W], 0 or NaN where there are none, padded with none."""
         batch, _, padded_height, padded_width = self.image.shape
         height, width = self.size
-        hint = f"metres, 0 where not measured, like image ({batch}, 3, {height}, {width})"
+        hint = f"metres, 0 or NaN where not measured, like image ({batch}, 3, {height}, {width})"
         require_shape("sparse", sparse, (batch, 1, height, width), hint)
+        sparse = torch.where(torch.isnan(sparse), torch.zeros_like(sparse), sparse)
         require_finite(sparse=sparse)
         if bool((sparse < 0).any()):
             raise InputError(
-                f"sparse must not be negative; got {float(sparse.min()):g}: 0 means not measured"
+                f"sparse must not be negative; got {float(sparse.min()):g}: 0 or NaN means not measured"
             )
         top, left = self.corner
         return functional.pad(

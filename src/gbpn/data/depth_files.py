@@ -36,10 +36,11 @@ class DepthRangeWarning(UserWarning):
     """The depths found do not look like metres."""
 
 
-def read_depth(path: str | Path, scale: float | None = None) -> Tensor:
+def read_depth(path: str | Path, scale: float | None = None, *, drop_negative: bool = True) -> Tensor:
     """[1, H, W] float32 metres, 0 where not measured.
 
     `scale` divides what is stored; needed for integer files, 1 by default for floating point ones.
+    Negative values are dropped like other marks for "nothing here", or with drop_negative=False an error.
     """
     path = Path(path)
     stored = _read_array(path)
@@ -59,6 +60,11 @@ def read_depth(path: str | Path, scale: float | None = None) -> Tensor:
         depth /= np.float32(scale)
     if np.issubdtype(stored.dtype, np.floating):
         depth[~np.isfinite(depth)] = 0
+        if not drop_negative and depth.min(initial=0) < 0:
+            raise DatasetError(
+                f"{path}: depth must not be negative; got {depth.min():.4g} in "
+                f"{int((depth < 0).sum())} pixels: write 0 or NaN where nothing was measured"
+            )
         np.maximum(depth, 0, out=depth)
     _warn_if_implausible(path, depth, scale)
     return torch.from_numpy(depth)[None]
@@ -121,7 +127,15 @@ def _read_array(path: Path) -> np.ndarray:
         raise DatasetError(f"{path}: depth files are {', '.join(sorted(_READERS))}; got {path.suffix!r}")
     try:
         return reader(path)
-    except (OSError, ValueError, KeyError, EOFError, SyntaxError, zipfile.BadZipFile) as error:
+    except (
+        OSError,
+        ValueError,
+        KeyError,
+        EOFError,
+        SyntaxError,
+        zipfile.BadZipFile,
+        Image.DecompressionBombError,
+    ) as error:
         raise DatasetError(f"{path}: not a readable depth file ({error})") from error
 
 
@@ -168,22 +182,21 @@ _READERS: dict[str, Callable[[Path], np.ndarray]] = {
 }
 
 
-def _warn_if_implausible(path: Path, depth: np.ndarray, scale: float | None) -> None:
+def implausible(depth: np.ndarray) -> str | None:
+    """What speaks against these depths being metres, with their range; None where nothing does."""
     highest = float(depth.max(initial=0))
     if highest == 0 or NEAREST_PLAUSIBLE <= highest <= FARTHEST_PLAUSIBLE:
-        return
+        return None
     measured = depth[depth > 0]
-    found = f"{path}: depths from {measured.min():.4g} to {highest:.4g} m (median {np.median(measured):.4g})"
-    used = f"scale {scale:g}" if scale is not None else "no scale"
+    found = f"depths from {measured.min():.4g} to {highest:.4g} m (median {np.median(measured):.4g})"
     if np.median(measured) > FARTHEST_PLAUSIBLE:
-        warnings.warn(
-            f"{found} with {used}: millimetres read as metres? Give scale=1000",
-            DepthRangeWarning,
-            stacklevel=3,
-        )
-    elif highest < NEAREST_PLAUSIBLE:
-        warnings.warn(
-            f"{found} with {used}: the scale looks too large; metres = value / scale",
-            DepthRangeWarning,
-            stacklevel=3,
-        )
+        return f"{found}: millimetres read as metres? Give scale=1000"
+    if highest < NEAREST_PLAUSIBLE:
+        return f"{found}: the scale looks too large; metres = value / scale"
+    return None
+
+
+def _warn_if_implausible(path: Path, depth: np.ndarray, scale: float | None) -> None:
+    if (doubt := implausible(depth)) is not None:
+        used = f"scale {scale:g}" if scale is not None else "no scale"
+        warnings.warn(f"{path} with {used}: {doubt}", DepthRangeWarning, stacklevel=3)
