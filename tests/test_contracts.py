@@ -31,6 +31,8 @@ docs/architecture.md."""
 PUBLIC = {
     "GBPN",
     "MRF",
+    "CompletedDepth",
+    "DepthCompleter",
     "DepthDistribution",
     "Gaussian",
     "GbpnError",

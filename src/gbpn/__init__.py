@@ -7,6 +7,7 @@ from gbpn.gaussian import Gaussian
 from gbpn.gbp import Inference, Messages, infer
 from gbpn.model import GBPN, build
 from gbpn.mrf import MRF, LocalEdges, NonLocalEdges, SymmetricEdges
+from gbpn.predict import CompletedDepth, DepthCompleter
 from gbpn.sample import Sample
 
 __version__ = "0.1.0"
@@ -14,6 +15,8 @@ __version__ = "0.1.0"
 __all__ = [
     "GBPN",
     "MRF",
+    "CompletedDepth",
+    "DepthCompleter",
     "DepthDistribution",
     "Gaussian",
     "GbpnError",

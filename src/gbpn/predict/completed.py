@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -17,6 +17,9 @@ from gbpn.data.depth_files import replacing, write_depth
 from gbpn.depth import DepthDistribution
 
 Array = np.ndarray
+
+PREVIEW_SIDE = 1280
+"""Pixels; panels of a preview are thinned out to at most this."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,13 +44,13 @@ class CompletedDepth:
 
     @property
     def std(self) -> Array:
-        """Standard deviation in metres, from the calibration stored with the weights."""
-        return _map(self.distribution.std)
+        """Standard deviation in metres, from the calibration in the weights; NaN where unobserved."""
+        return np.where(self.observed, _map(self.distribution.std), np.float32(np.nan))
 
     @property
     def confidence(self) -> Array:
-        """In (0, 1), for ranking pixels."""
-        return _map(self.distribution.confidence)
+        """In [0, 1), for ranking pixels; 0 where unobserved."""
+        return np.where(self.observed, _map(self.distribution.confidence), np.float32(0))
 
     @property
     def belief_precision(self) -> Array:
@@ -68,7 +71,7 @@ class CompletedDepth:
         """Depth as 16-bit PNG, metres × scale; by default 1000, or 256 beyond 65 m. Unobserved is 0."""
         path = Path(path)
         if scale is None:
-            scale = 1000.0 if float(np.nanmax(self.depth, initial=0)) < 65 else 256.0
+            scale = png_scale(self.depth)
         write_depth(path, torch.from_numpy(self.depth)[None], scale)
         return path
 
@@ -88,20 +91,24 @@ class CompletedDepth:
 
     def preview(self, path: str | Path | None = None) -> Image.Image:
         """Image, measurements, depth with a colour bar in metres, and confidence (or sigma) side by side."""
-        low, high = pictures.spread(self.depth)
+        step = -(-max(self.image.shape[1:]) // PREVIEW_SIDE)
+        image, sparse = self.image[:, ::step, ::step], _nearest(self.sparse, step)
+        metres = self.depth[::step, ::step]
+        low, high = pictures.spread(metres)
         count = int((self.sparse > 0).sum())
         certainty, title, unit, palette = (
-            (self.std, "standard deviation", "m", pictures.ERROR)
+            (self.std[::step, ::step], "standard deviation", "m", pictures.ERROR)
             if self.calibrated
-            else (self.confidence, "confidence", "", pictures.CONFIDENCE)
+            else (self.confidence[::step, ::step], "confidence", "", pictures.CONFIDENCE)
         )
         bottom, top = pictures.spread(certainty)
-        depth = pictures.colours(self.depth, low, high, pictures.DEPTH)
+        depth = pictures.colours(metres, low, high, pictures.DEPTH)
         sure = pictures.colours(certainty, bottom, top, palette)
         panels = [
-            pictures.titled(pictures.photo(self.image), "image"),
+            pictures.titled(pictures.photo(image), "image"),
             pictures.titled(
-                pictures.measurements(self.image, self.sparse, low, high), f"{count} measurements"
+                pictures.measurements(image, sparse, low, high),
+                f"{count} measurement{'' if count == 1 else 's'}",
             ),
             pictures.titled(pictures.with_bar(depth, low, high, pictures.DEPTH), "depth"),
             pictures.titled(pictures.with_bar(sure, bottom, top, palette, unit), title),
@@ -113,23 +120,48 @@ class CompletedDepth:
         return Image.fromarray(page)
 
     def save(self, folder: str | Path, stem: str, *, cloud: bool = False) -> list[Path]:
-        """Depth (PNG, NPY), std, confidence, preview, perhaps a cloud; each at once or not at all."""
+        """Depth (PNG, NPY), std, confidence, preview, perhaps a cloud.
+
+        All are made in a hidden folder first and then moved into place: where one cannot be written, none is.
+        """
         folder = Path(folder)
-        written = [self.to_png(folder / f"{stem}_depth.png")]
-        arrays: dict[str, Any] = {"depth": self.depth, "confidence": self.confidence}
-        if self.calibrated:
-            arrays["std"] = self.std
-        for name, array in arrays.items():
-            path = folder / f"{stem}_{name}.npy"
-            with replacing(path) as temporary:
-                np.save(temporary, array)
-            written.append(path)
-        self.preview(folder / f"{stem}_preview.png")
-        written.append(folder / f"{stem}_preview.png")
-        if cloud:
-            self.to_point_cloud(folder / f"{stem}.ply")
-            written.append(folder / f"{stem}.ply")
-        return written
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder, prefix=f".{stem}-") as hidden:
+            made = [self.to_png(Path(hidden) / f"{stem}_depth.png")]
+            arrays: dict[str, Array] = {"depth": self.depth, "confidence": self.confidence}
+            if self.calibrated:
+                arrays["std"] = self.std
+            for name, array in arrays.items():
+                made.append(Path(hidden) / f"{stem}_{name}.npy")
+                np.save(made[-1], array)
+            made.append(Path(hidden) / f"{stem}_preview.png")
+            self.preview(made[-1])
+            if cloud:
+                made.append(Path(hidden) / f"{stem}.ply")
+                self.to_point_cloud(made[-1])
+            return [path.replace(folder / path.name) for path in made]
+
+
+def png_scale(depth: Array) -> float:
+    """What a 16-bit PNG multiplies metres with so that all of them fit: 1000, 256 beyond 65 m, then less."""
+    highest = float(np.nanmax(depth, initial=0))
+    return next((s for s in (1000.0, 256.0, 16.0, 1.0) if highest * s < 65535), 65000 / max(highest, 1))
+
+
+def output_names(stem: str, *, calibrated: bool, cloud: bool) -> list[str]:
+    """The files that `CompletedDepth.save` writes."""
+    arrays = ["depth", "confidence", *(["std"] if calibrated else [])]
+    names = [f"{stem}_depth.png", *(f"{stem}_{name}.npy" for name in arrays), f"{stem}_preview.png"]
+    return [*names, f"{stem}.ply"] if cloud else names
+
+
+def _nearest(sparse: Tensor, step: int) -> Tensor:
+    """[1, H, W] → every `step` pixels the nearest measurement of their block, so that no point gets lost."""
+    if step == 1:
+        return sparse
+    far = torch.where(sparse > 0, sparse, torch.full_like(sparse, torch.inf))
+    near = -torch.nn.functional.max_pool2d(-far[None], step, ceil_mode=True)[0]
+    return torch.where(torch.isinf(near), 0.0, near)
 
 
 def _map(tensor: Tensor) -> Array:

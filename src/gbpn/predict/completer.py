@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from gbpn import checkpoint
+from gbpn.data.depth_files import implausible
 from gbpn.depth import DepthDistribution
 from gbpn.errors import InputError
-from gbpn.model import Model
+from gbpn.frame import DepthUnit
+from gbpn.gbp import infer
+from gbpn.model import GBPN, Model
 from gbpn.predict import large
 from gbpn.predict.completed import CompletedDepth
 from gbpn.predict.inputs import as_image, as_intrinsics, as_sparse
+
+SOLVERS = ("gbp", "exact")
 
 
 class DepthCompleter:
@@ -26,19 +33,33 @@ class DepthCompleter:
     >>> result.depth, result.confidence  # [H, W] metres, and in (0, 1)
     """
 
-    def __init__(self, model: Model, *, device: str | torch.device = "cpu") -> None:
+    def __init__(self, model: Model, *, device: str | torch.device = "cpu", solver: str = "gbp") -> None:
+        """`solver`: "gbp" as trained, or "exact": the last field's exact mean, confidence as with "gbp"."""
         self.model = model.eval().to(device)
         self.device = torch.device(device)
+        self.solver = solver
+        if solver not in SOLVERS:
+            raise InputError(f"solver must be one of {', '.join(SOLVERS)}; got {solver!r}")
+        if solver == "exact" and not has_exact_answer(model):
+            raise InputError(
+                f"solver='exact' needs a model with symmetric edges, shared by all iterations and without "
+                f"learned ones; {model.config.name!r} draws {_field_kind(model)}: use solver='gbp'"
+            )
 
     @classmethod
     def from_pretrained(
-        cls, source: str | os.PathLike[str] = "default", *, device: str = "auto", **overrides: Any
+        cls,
+        source: str | os.PathLike[str] = "default",
+        *,
+        device: str = "auto",
+        solver: str = "gbp",
+        **overrides: Any,
     ) -> DepthCompleter:
         """With weights by name, path or hub id (see `gbpn.load`); "auto" takes a GPU if there is one."""
         if device == "auto":
             device = "cuda" if torch.cuda.is_available() else "cpu"
         model = checkpoint.load(source, device=device, fuse=True, **overrides)
-        return cls(model, device=device)
+        return cls(model, device=device, solver=solver)
 
     def __call__(
         self, image: Any, sparse: Any, intrinsics: Any = None, *, scale: float | None = None
@@ -66,15 +87,40 @@ class DepthCompleter:
             notices=tuple(notices + list(self._out_of_range(picture, measured))),
         )
 
+    def batch(
+        self, images: Any, sparses: Any, intrinsics: Any = None, **options: Any
+    ) -> list[CompletedDepth]:
+        """Several images, of one size or not: lists, or arrays with a leading batch axis.
+
+        `intrinsics`: None, one camera for all (file, matrix, four numbers), or one per image.
+        """
+        if len(images) != len(sparses):
+            raise InputError(f"as many images as sparse depths are wanted; got {len(images)}, {len(sparses)}")
+        cameras = _cameras(intrinsics, len(images))
+        triples = zip(images, sparses, cameras, strict=True)
+        return [self(image, sparse, camera, **options) for image, sparse, camera in triples]
+
     @torch.inference_mode()
     def _complete(self, image: Tensor, sparse: Tensor, intrinsics: Tensor) -> DepthDistribution:
         height, width = image.shape[1:]
         factor = large.reduction(height, width)
         if factor < 1:
             image, sparse, intrinsics = large.reduce(image, sparse, intrinsics, factor)
-        batch = (tensor[None].to(self.device) for tensor in (image, sparse, intrinsics))
-        answer = self.model(*batch)
+        image, sparse, intrinsics = (tensor[None].to(self.device) for tensor in (image, sparse, intrinsics))
+        if self.solver == "exact":
+            answer = self._exact(image, sparse, intrinsics)
+        else:
+            answer = self.model(image, sparse, intrinsics)
         return large.enlarge(answer, height, width) if factor < 1 else answer
+
+    def _exact(self, image: Tensor, sparse: Tensor, intrinsics: Tensor) -> DepthDistribution:
+        """The exact mean of the last field; how sure it is stays as trained, from belief propagation."""
+        assert isinstance(self.model, GBPN)
+        sketch = self.model.draw(image, intrinsics)
+        *_, last = self.model.stages(sketch, sparse)
+        unit = DepthUnit.of(self.model.config.depth_scale, sketch.frame.padded(sparse))
+        belief = infer(last.field, solver="exact").belief
+        return replace(last.distribution, mean=sketch.frame.cropped(unit.out(belief.mean)))
 
     def _out_of_range(self, image: Tensor, sparse: Tensor) -> Iterator[str]:
         """Where the input leaves what the weights were trained for, as their card states it."""
@@ -84,6 +130,8 @@ class DepthCompleter:
                 f"{height}×{width} is completed at {factor:.2f} of its size and enlarged again: "
                 f"images above {large.MOST_PIXELS / 1e6:.1f} megapixels are reduced"
             )
+        if (doubt := implausible(sparse.numpy())) is not None:
+            yield doubt
         trained = self.model.card.get("trained_for", {})
         values = sparse[sparse > 0]
         for name, low, high, unit in (
@@ -96,3 +144,34 @@ class DepthCompleter:
                     f"{name} from {low:g} to {high:g}{unit}: these weights were trained for "
                     f"{lowest:g} to {highest:g}{unit}, expect more error than sigma says"
                 )
+
+
+def has_exact_answer(model: Model) -> bool:
+    """Whether the fields of this model are quadratic energies, which linear algebra can minimise."""
+    config = model.config
+    return (
+        isinstance(model, GBPN)
+        and config.edges == "symmetric"
+        and not config.dynamic
+        and config.nonlocal_edges == 0
+    )
+
+
+def _field_kind(model: Model) -> str:
+    config = model.config
+    if not isinstance(model, GBPN):
+        return "no field at all"
+    sharing = "of its own for each iteration" if config.dynamic else "shared"
+    return f"{config.edges} edges, {sharing}, and {config.nonlocal_edges} learned ones per pixel"
+
+
+def _cameras(intrinsics: Any, count: int) -> list[Any]:
+    """One camera, or None, per image."""
+    if intrinsics is None or isinstance(intrinsics, str | os.PathLike):
+        return [intrinsics] * count
+    if np.shape(intrinsics) in ((4,), (3, 3)):
+        return [intrinsics] * count
+    several = list(intrinsics)
+    if len(several) != count:
+        raise InputError(f"one camera for all or one per image is wanted; got {len(several)} for {count}")
+    return several

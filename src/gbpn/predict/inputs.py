@@ -16,12 +16,14 @@ from gbpn.camera import default_intrinsics
 from gbpn.data.calibration import intrinsics_of, read_intrinsics
 from gbpn.data.depth_files import read_depth
 from gbpn.data.images import read_image
-from gbpn.errors import InputError
+from gbpn.errors import DatasetError, InputError
 
 FULL_FRAME_WIDTH = 36.0
 """Millimetres; EXIF gives focal lengths as if the sensor were this wide."""
 EXIF_FOCAL_35MM, EXIF_FOLDER = 0xA405, 0x8769
 SMALLEST_SIDE = 32
+POINT_TABLES = (".csv", ".txt")
+"""Files of points x, y, depth."""
 
 
 def as_image(image: Any) -> Tensor:
@@ -53,11 +55,17 @@ def as_image(image: Any) -> Tensor:
 def as_sparse(sparse: Any, height: int, width: int, scale: float | None = None) -> Tensor:
     """[1, H, W] float32 metres, 0 where not measured (NaN counts as not measured).
 
-    A path of a depth file (`scale` divides integer files); an array or tensor [H, W], [H, W, 1] or [1, H, W];
+    A path of a depth file (`scale` divides integer files) or of a table x, y, depth (.csv, .txt);
+    an array or tensor [H, W], [H, W, 1] or [1, H, W];
     or points, [N, 3] of (x, y, depth) with x to the right and y down in pixels.
     """
     if isinstance(sparse, str | os.PathLike):
-        depth = read_depth(Path(sparse), scale)
+        path = Path(sparse)
+        if path.suffix.lower() in POINT_TABLES:
+            return points_to_sparse(read_point_table(path)[:, :3], height, width)
+        depth = read_depth(path, scale, drop_negative=False)
+        if depth.shape[2] == 3:  # no image is so narrow: a table of points
+            return points_to_sparse(depth[0], height, width)
     else:
         values = sparse.detach().cpu() if isinstance(sparse, Tensor) else torch.from_numpy(np.array(sparse))
         if values.dim() == 2 and values.shape[1] == 3 and (height, width) != tuple(values.shape):
@@ -82,9 +90,36 @@ def as_sparse(sparse: Any, height: int, width: int, scale: float | None = None) 
     return depth
 
 
+def read_point_table(path: Path) -> Tensor:
+    """[N, 3 or 4] of x, y, depth and perhaps std, from lines of numbers; one line of names may come first."""
+    if not path.is_file():
+        raise DatasetError(f"{path}: no such file")
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise DatasetError(f"{path}: not a readable table of points ({error})") from error
+    rows: list[list[float]] = []
+    for number, line in enumerate(lines, 1):
+        words = line.partition("#")[0].replace(",", " ").replace(";", " ").split()
+        if not words:
+            continue
+        try:
+            rows.append([float(word) for word in words])
+        except ValueError:
+            if rows or number > 1:
+                raise DatasetError(
+                    f"{path}, line {number}: wanted numbers x, y, depth; got {line!r}"
+                ) from None
+    if len({len(row) for row in rows}) != 1 or len(rows[0]) not in (3, 4):
+        raise DatasetError(f"{path}: wanted lines of x, y, depth (and perhaps std); got {lines[:1]}")
+    return torch.tensor(rows, dtype=torch.float64)
+
+
 def points_to_sparse(points: Tensor, height: int, width: int) -> Tensor:
     """[N, 3] of (x, y, depth) onto the pixel grid; where two fall on one pixel, the nearer one stays."""
     points = points.to(torch.float64)
+    if points.dim() != 2 or points.shape[1] != 3 or not bool(torch.isfinite(points[:, :2]).all()):
+        raise InputError(f"points must be [N, 3] of x, y, depth; got {list(points.shape)} or NaN in x, y")
     column, row, depth = points[:, 0].round().long(), points[:, 1].round().long(), points[:, 2].float()
     outside = (column < 0) | (column >= width) | (row < 0) | (row >= height)
     if bool(outside.any()) or not bool((torch.isfinite(depth) & (depth > 0)).all()):
