@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
+import os
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import test_parity as parity
@@ -13,6 +16,7 @@ import torch
 from torch import Tensor
 
 from ahead_of_time import assert_compiled, compiled
+from device import DEVICE, INTERPRETED, on_device
 from fields import directed_field
 from gbpn import Gaussian, infer
 from gbpn.errors import BackendError, InputError
@@ -74,19 +78,19 @@ def nonlocal_inputs(batch: int, edges: int, height: int, width: int, seed: int =
 
 def assert_twins(step: str, names: tuple[str, ...], inputs: list[Tensor], **options: float) -> None:
     """Values, and gradients of every input from random cotangents, equal those of the reference."""
-    inputs = [tensor.detach().requires_grad_() for tensor in inputs]
     results = []
-    for backend in (reference, fast()):
+    for backend, device in ((reference, "cpu"), (fast(), DEVICE)):
         run: Callable[..., Gaussian] = getattr(backend, step)
-        out = run(Gaussian(*inputs[:2]), Gaussian(*inputs[2:4]), *inputs[4:], **options)
+        leaves = [tensor.detach().to(device).requires_grad_() for tensor in inputs]
+        out = run(Gaussian(*leaves[:2]), Gaussian(*leaves[2:4]), *leaves[4:], **options)
         g = torch.Generator().manual_seed(1)
         cotangents = [
             torch.randn(part.shape, generator=g, dtype=part.dtype) for part in (out.information,) * 2
         ]
         gradients = torch.autograd.grad(
-            (out.information, out.precision), inputs, cotangents, materialize_grads=True
+            (out.information, out.precision), leaves, cotangents, materialize_grads=True
         )
-        results.append([out.information.detach(), out.precision.detach(), *gradients])
+        results.append([part.detach().cpu() for part in (out.information, out.precision, *gradients)])
     labels = ("information", "precision", *(f"gradient of {name}" for name in names))
     for label, wanted, got in zip(labels, *results, strict=True):
         torch.testing.assert_close(
@@ -134,7 +138,7 @@ def test_nonlocal_step_is_the_references_twin(
 @pytest.mark.usefixtures("poisoned")
 @pytest.mark.parametrize("case", ["c0", "c1"])
 def test_golden_sweeps(golden, case: str) -> None:
-    parity.test_sweeps_one_by_one(golden, "triton", case)
+    parity.test_sweeps_one_by_one(on_device(golden), "triton", case)
 
 
 @pytest.fixture
@@ -143,49 +147,59 @@ def one_program_per_image(monkeypatch: pytest.MonkeyPatch) -> None:
     fast()
     from gbpn.gbp.triton import nonlocal_operator
 
-    monkeypatch.setattr(nonlocal_operator, "BLOCK", 1024)
+    if INTERPRETED:
+        monkeypatch.setattr(nonlocal_operator, "BLOCK", 1024)
 
 
 def test_golden_nonlocal_steps(golden) -> None:
-    parity.test_nonlocal_steps(golden, "triton")
+    parity.test_nonlocal_steps(on_device(golden), "triton")
 
 
 @pytest.mark.usefixtures("one_program_per_image")
 def test_golden_inference_of_both_stages(golden) -> None:
-    parity.test_whole_inference_of_both_stages(golden, "triton")
+    parity.test_whole_inference_of_both_stages(on_device(golden), "triton")
+
+
+def moved(box: Any, device: str) -> Any:
+    """A field, or a part of one, on another device."""
+    if isinstance(box, Tensor):
+        return box.to(device)
+    parts = {field.name: getattr(box, field.name) for field in dataclasses.fields(box)}
+    return dataclasses.replace(box, **{name: moved(part, device) for name, part in parts.items()})
 
 
 def test_gradients_of_a_whole_inference() -> None:
     """Two iterations with learned edges, against the reference, for every parameter of the field."""
     results = []
-    for backend in ("reference", "triton"):
-        mrf = directed_field(3, 4, iterations=2)
+    for backend, device in (("reference", "cpu"), ("triton", DEVICE)):
+        mrf = moved(directed_field(3, 4, iterations=2), device)
         edges, far = mrf.local, mrf.nonlocal_
         leaves = [mrf.weight, edges.weight, edges.difference, edges.damping]
         leaves += [far.weight, far.difference, far.offset, far.damping]
         for leaf in leaves:
             leaf.requires_grad_()
         belief = infer(mrf, nonlocal_steps=2, backend=backend).belief
-        cotangent = torch.linspace(-1, 1, 12, dtype=torch.float64).view(1, 1, 3, 4)
-        results.append(torch.autograd.grad((belief.information * cotangent - belief.precision).sum(), leaves))
+        cotangent = torch.linspace(-1, 1, 12, dtype=torch.float64, device=device).view(1, 1, 3, 4)
+        loss = (belief.information * cotangent - belief.precision).sum()
+        results.append([gradient.cpu() for gradient in torch.autograd.grad(loss, leaves)])
     for wanted, got in zip(*results, strict=True):
         torch.testing.assert_close(got, wanted, rtol=1e-11, atol=1e-12)
 
 
 @pytest.mark.parametrize("label", parity.SWEEPS)
 def test_golden_gradients_of_a_sweep(golden, label: str) -> None:
-    parity.test_gradients_of_a_sweep(golden, "triton", label)
+    parity.test_gradients_of_a_sweep(on_device(golden), "triton", label)
 
 
 def test_golden_gradients_of_a_nonlocal_step(golden) -> None:
-    parity.test_gradients_of_a_nonlocal_step(golden, "triton")
+    parity.test_gradients_of_a_nonlocal_step(on_device(golden), "triton")
 
 
 def test_torch_accepts_the_operators() -> None:
     fast()
-    sweep = [tensor.requires_grad_() for tensor in sweep_inputs(1, 3, 2, 3)]
+    sweep = [tensor.to(DEVICE).requires_grad_() for tensor in sweep_inputs(1, 3, 2, 3)]
     torch.library.opcheck(torch.ops.gbpn.triton_sweep.default, (*sweep, 0, 1.0))
-    step = [tensor.requires_grad_() for tensor in nonlocal_inputs(1, 2, 2, 3)]
+    step = [tensor.to(DEVICE).requires_grad_() for tensor in nonlocal_inputs(1, 2, 2, 3)]
     torch.library.opcheck(torch.ops.gbpn.triton_nonlocal_step.default, (*step, 1.0))
 
 
@@ -211,8 +225,26 @@ def test_a_sweep_is_one_launch(monkeypatch: pytest.MonkeyPatch) -> None:
     assert launches == [(2,)] * 4
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+def test_weights_of_any_size(dtype: torch.dtype) -> None:
+    """From 1e-10 to 1e6 and exactly 0: as exact as the reference in float64, and never NaN."""
+    *state, weight, difference, damping = sweep_inputs(1, 3, 4, 5)
+    weight = 10 ** (16 * weight / 2 - 10)
+    weight[..., 2, :] = 0
+    inputs = [tensor.to(dtype).double() for tensor in (*state, weight, difference, damping)]
+    wanted = reference.sweep(Gaussian(*inputs[:2]), Gaussian(*inputs[2:4]), *inputs[4:], direction=1)
+    moved_inputs = [tensor.to(DEVICE, dtype) for tensor in inputs]
+    got = fast().sweep(
+        Gaussian(*moved_inputs[:2]), Gaussian(*moved_inputs[2:4]), *moved_inputs[4:], direction=1
+    )
+    relative = 1e-5 if dtype == torch.float32 else 1e-12
+    for part in ("information", "precision"):
+        ours, theirs = getattr(got, part).double().cpu(), getattr(wanted, part)
+        torch.testing.assert_close(ours, theirs, rtol=relative, atol=relative)
+
+
 def test_without_evidence_nothing_is_said() -> None:
-    inputs = sweep_inputs(1, 3, 4, 5)
+    inputs = [tensor.to(DEVICE) for tensor in sweep_inputs(1, 3, 4, 5)]
     nothing = [torch.zeros_like(tensor) for tensor in inputs[:4]]
     out = fast().sweep(Gaussian(*nothing[:2]), Gaussian(*nothing[2:]), *inputs[4:], direction=2)
     assert not out.information.any()
@@ -242,7 +274,7 @@ def test_without_triton_the_way_to_get_it_is_named(monkeypatch: pytest.MonkeyPat
 def test_without_gpu_and_interpreter_the_way_out_is_named() -> None:
     program = """
 import torch
-from gbpn import Gaussian, infer
+from gbpn import Gaussian
 from gbpn.errors import BackendError
 from gbpn.gbp import triton
 one, eight = torch.ones(1, 1, 2, 2), torch.ones(1, 8, 2, 2)
@@ -251,7 +283,8 @@ try:
 except BackendError as error:
     print(error)
 """
-    environment = {"TRITON_INTERPRET": "0", "PYTHONPATH": ":".join(path for path in sys.path if path)}
+    paths = os.pathsep.join(path for path in sys.path if path)
+    environment = os.environ | {"TRITON_INTERPRET": "0", "PYTHONPATH": paths}
     done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
     assert "needs tensors on a GPU; got cpu" in done.stdout, done.stderr
 

@@ -10,6 +10,7 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from ahead_of_time import assert_compiled, compiled
+from device import DEVICE, INTERPRETED, on_device
 from gbpn.errors import InputError
 from gbpn.gmcn.attention import neighbourhood_attention, reference
 
@@ -25,7 +26,8 @@ def fast():
 @pytest.fixture
 def large_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
     """The interpreter takes as long for a small tile as for a large one."""
-    monkeypatch.setattr(fast(), "PIXELS", 1024)
+    if INTERPRETED:
+        monkeypatch.setattr(fast(), "PIXELS", 1024)
 
 
 def assert_twins(
@@ -33,12 +35,13 @@ def assert_twins(
 ) -> None:
     """Values, and gradients of every input from a random cotangent, equal those of the reference."""
     inputs = laws.random_inputs((batch, height, width), heads=heads, size=size, kernel=kernel, seed=height)
-    leaves = [tensor.requires_grad_() for tensor in inputs]
     cotangent = torch.randn(inputs[0].shape, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
     results = []
-    for backend in (reference, fast()):
+    for backend, device in ((reference, "cpu"), (fast(), DEVICE)):
+        leaves = [tensor.to(device).requires_grad_() for tensor in inputs]
         out = backend.neighbourhood_attention(*leaves, dilation=dilation, scale=size**-0.5)
-        results.append([out.detach(), *torch.autograd.grad(out, leaves, cotangent)])
+        gradients = torch.autograd.grad(out, leaves, cotangent.to(device))
+        results.append([part.detach().cpu() for part in (out, *gradients)])
     labels = ("out", *(f"gradient of {name}" for name in ("query", "key", "value", "bias")))
     for label, wanted, got in zip(labels, *results, strict=True):
         difference = float((got - wanted).abs().max() / wanted.abs().max().clamp(min=1))
@@ -73,12 +76,12 @@ def test_twins_in_several_tiles() -> None:
 @pytest.mark.usefixtures("large_tiles")
 @pytest.mark.parametrize("case", ["d1", "d3", "d4"])
 def test_released_numbers(golden, case: str) -> None:
-    laws.test_released_numbers(golden, "triton", case)
+    laws.test_released_numbers(on_device(golden), "triton", case)
 
 
 @pytest.mark.usefixtures("large_tiles")
 def test_any_memory_layout_is_read_and_channels_last_comes_back() -> None:
-    query, key, value, bias = laws.random_inputs((2, 4, 5), kernel=3)
+    query, key, value, bias = (tensor.to(DEVICE) for tensor in laws.random_inputs((2, 4, 5), kernel=3))
     wanted = reference.neighbourhood_attention(query, key, value, bias, dilation=1)
     last = [tensor.contiguous(memory_format=torch.channels_last) for tensor in (query, key)]
     both = torch.cat([value, value], 1)[:, : value.shape[1]]  # a channel slice
@@ -90,7 +93,7 @@ def test_any_memory_layout_is_read_and_channels_last_comes_back() -> None:
 @pytest.mark.usefixtures("large_tiles")
 def test_torch_accepts_the_operator_and_counts_its_cost() -> None:
     fast()
-    inputs = [tensor.requires_grad_() for tensor in laws.random_inputs((1, 3, 4), size=2, kernel=3)]
+    inputs = [t.to(DEVICE).requires_grad_() for t in laws.random_inputs((1, 3, 4), size=2, kernel=3)]
     torch.library.opcheck(torch.ops.gbpn.triton_attention.default, (*inputs, 1, 0.5))
     with FlopCounterMode(display=False) as counter:
         neighbourhood_attention(*inputs, backend="triton").sum().backward()
