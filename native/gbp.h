@@ -115,12 +115,14 @@ GBPN_FOR_LEVELS(GBPN_DECLARE)
 inline int64_t line_stride(int64_t length) { return (length + 15) / 16 * 16 + 16; }
 constexpr int64_t widest_panel = 32;
 // Columns of a panel: as many as the second-level cache holds with room to spare.
-inline int64_t panel_columns(int64_t bytes_per_column) { return bytes_per_column * widest_panel > 1200000 ? 16 : widest_panel; }
+inline int64_t panel_columns(int64_t bytes_per_column) {
+    return bytes_per_column * widest_panel > 1600000 ? 16 : widest_panel;
+}
 inline int64_t sweep_scratch(int64_t height, int64_t width) {
     const int64_t longest = line_stride(height > width ? height : width);
     const int64_t adjoint_planes = 10 * max_edges + 1;
     return 64 + 8 * max_edges * longest + adjoint_planes * (widest_panel + 2) * line_stride(height) +
-           (6 * max_edges + 8) * 16 * 16;
+           2 * max_edges * 16 * widest_panel;
 }
 
 }  // namespace gbpn

@@ -100,48 +100,67 @@ template <class T, int E> struct Columns {
     // Planes of the panel: kept [E][2], slot [E][2], weight [E], difference [E], damping.
     static constexpr int slot0 = 2 * E, weight0 = 4 * E, difference0 = 5 * E, damping0 = 6 * E, planes = 6 * E + 1;
 
+    // Plane by plane, so that a row is read in one go.
     void bring(int64_t x, int64_t columns, int64_t y, int rows) {
+        const int64_t at = y * s.width + x, plane_size = tile<T> * widest_panel;
+        for (int r = 0; r < rows; ++r)
+            along<T>(columns, [&](auto pack, int64_t i) {
+                using V = decltype(pack);
+                V kept[E][2];
+                around.rest(s.reweighting, at + r * s.width + i, kept);
+                for (int p = 0; p < 2 * E; ++p) store(tiles + p * plane_size + r * widest_panel + i, kept[p / 2][p % 2]);
+            });
+        for (int part = 0; part < 2; ++part) {
+            foresee(around.base[part] + at, columns, y);
+            for (int n = 0; n < 8 - 2 * E; ++n) foresee(around.other[n][part] + at, columns, y);
+            for (int e = 0; e < E; ++e) foresee(around.back[e][part] + at, columns, y);
+        }
+        for (int p = 0; p < 2 * E; ++p) turn(tiles + p * plane_size, widest_panel, p, columns, y, rows);
+        for (int e = 0; e < E; ++e) {
+            for (int part = 0; part < 2; ++part) {
+                foresee(own[e][part] + at, columns, y);
+                turn(own[e][part] + at, s.width, slot0 + 2 * e + part, columns, y, rows);
+            }
+            foresee(s.edge.weight[e] + at, columns, y);
+            turn(s.edge.weight[e] + at, s.width, weight0 + e, columns, y, rows);
+            foresee(s.edge.difference[e] + at, columns, y);
+            turn(s.edge.difference[e] + at, s.width, difference0 + e, columns, y, rows);
+        }
+        foresee(s.edge.damping + at, columns, y);
+        turn(s.edge.damping + at, s.width, damping0, columns, y, rows);
+    }
+
+    // Rows are pages apart, which no hardware prefetcher foresees: ask for those of the next tile in time.
+    void foresee(const T *from, int64_t columns, int64_t y) const {
+        const int64_t after = s.height - y - tile<T>, rows = after < tile<T> ? after : tile<T>;
+        for (int64_t r = 0; r < rows; ++r)
+            for (int64_t c = 0; c < columns; c += tile<T>)
+                __builtin_prefetch(from + (tile<T> + r) * s.width + c, 0, 2);
+    }
+
+    void turn(const T *from, int64_t stride, int plane, int64_t columns, int64_t y, int rows) {
         for (int64_t c = 0; c < columns; c += tile<T>) {
             const int width = static_cast<int>(columns - c < tile<T> ? columns - c : tile<T>);
-            const int64_t at = y * s.width + x + c;
-            for (int r = 0; r < rows; ++r)
-                along<T>(width, [&](auto pack, int64_t i) {
-                    using V = decltype(pack);
-                    V kept[E][2];
-                    around.rest(s.reweighting, at + r * s.width + i, kept);
-                    for (int p = 0; p < 2 * E; ++p) store(tiles + (p * tile<T> + r) * tile<T> + i, kept[p / 2][p % 2]);
-                });
-            for (int p = 0; p < 2 * E; ++p)
-                transpose(tiles + p * tile<T> * tile<T>, tile<T>, panel.line(p, c) + y, panel.stride, rows, width);
-            const auto plane = [&](int p, const T *from) {
-                transpose(from + at, s.width, panel.line(p, c) + y, panel.stride, rows, width);
-            };
-            for (int e = 0; e < E; ++e) {
-                plane(slot0 + 2 * e, own[e][0]);
-                plane(slot0 + 2 * e + 1, own[e][1]);
-                plane(weight0 + e, s.edge.weight[e]);
-                plane(difference0 + e, s.edge.difference[e]);
-            }
-            plane(damping0, s.edge.damping);
+            transpose(from + c, stride, panel.line(plane, c) + y, panel.stride, rows, width);
         }
     }
 
     void take_back(int64_t x, int64_t columns, int64_t y, int rows) {
-        for (int64_t c = 0; c < columns; c += tile<T>) {
-            const int width = static_cast<int>(columns - c < tile<T> ? columns - c : tile<T>);
-            const int64_t at = y * s.width + x + c;
-            for (int e = 0; e < E; ++e)
-                for (int part = 0; part < 2; ++part) {
-                    T *to = own[e][part] + at;
-                    if (T *saved = s.saved[e][part])
-                        for (int r = 0; r < rows; ++r)
-                            along<T>(width, [&](auto pack, int64_t i) {
-                                using V = decltype(pack);
-                                store(saved + at + r * s.width + i, load<V>(to + r * s.width + i));
-                            });
-                    transpose(panel.line(slot0 + 2 * e + part, c) + y, panel.stride, to, s.width, width, rows);
+        const int64_t at = y * s.width + x;
+        for (int e = 0; e < E; ++e)
+            for (int part = 0; part < 2; ++part) {
+                T *to = own[e][part] + at;
+                if (T *saved = s.saved[e][part])
+                    for (int r = 0; r < rows; ++r)
+                        along<T>(columns, [&](auto pack, int64_t i) {
+                            using V = decltype(pack);
+                            store(saved + at + r * s.width + i, load<V>(to + r * s.width + i));
+                        });
+                for (int64_t c = 0; c < columns; c += tile<T>) {
+                    const int width = static_cast<int>(columns - c < tile<T> ? columns - c : tile<T>);
+                    transpose(panel.line(slot0 + 2 * e + part, c) + y, panel.stride, to + c, s.width, width, rows);
                 }
-        }
+            }
     }
 };
 
