@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import importlib.util
 import warnings
 from types import ModuleType
@@ -17,6 +16,7 @@ from gbpn.mrf import DIRECTIONS, MRF, LocalEdges, NonLocalEdges
 
 BACKENDS = ("reference", "cpu", "triton")
 BACKWARDS = ("tape", "recompute")
+INSTALLED = {name: importlib.util.find_spec(name) is not None for name in ("gbpn._native", "triton")}
 
 
 def infer(
@@ -116,9 +116,9 @@ def choose_backend(backend: str, device: torch.device) -> str:
     if backend != "auto":
         raise BackendError(f"backend must be one of auto, {', '.join(BACKENDS)}; got {backend!r}")
     if device.type == "cuda":
-        return "triton" if importlib.util.find_spec("triton") else "reference"
+        return "triton" if INSTALLED["triton"] else "reference"
     if device.type == "cpu":
-        if importlib.util.find_spec("gbpn._native"):
+        if INSTALLED["gbpn._native"]:
             return "cpu"
         _tell_what_is_lost()
     return "reference"
@@ -141,12 +141,20 @@ _told = False
 
 def load_backend(name: str) -> ModuleType:
     """The module with this backend's `sweep` and `nonlocal_step`, loaded on first use."""
-    try:
-        return importlib.import_module(f"gbpn.gbp.{name}")
-    except ImportError as error:
-        raise BackendError(
-            f'backend="{name}" cannot be loaded ({error}): pip install "gbpn[gpu]" for triton'
-        ) from error
+    # Plain import statements, which torch.compile can follow.
+    if name == "cpu":
+        from gbpn.gbp import cpu
+
+        return cpu
+    if name == "triton":
+        if not INSTALLED["triton"]:
+            raise BackendError('backend="triton" needs triton: pip install "gbpn[gpu]"')
+        from gbpn.gbp import triton
+
+        return triton
+    from gbpn.gbp import reference
+
+    return reference
 
 
 def _infer_stepwise(
