@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 import torch
 
 from gbpn.baselines import Completion
-from gbpn.errors import InputError
+from gbpn.errors import GbpnError, InputError
 from gbpn.evaluate.methods import distinct, method_entry, read_prediction, split_iterations, weight_entries
 from gbpn.evaluate.report import rows
 from gbpn.evaluate.run import Plan, Worker, run
@@ -193,3 +194,13 @@ def test_lines_are_plain_json(tree, tmp_path):
     for line in map(json.loads, rest):
         assert line["measurements"] > 0
         assert line["scores"]["values"]["rmse"] > 0
+
+
+def dies(sample) -> Completion:
+    """A method that takes its whole process with it."""
+    os._exit(1)
+
+
+def test_a_dead_process_is_explained(tree, tmp_path):
+    with pytest.raises(GbpnError, match="a worker process died"):
+        run(plan(tree, f"{__name__}:dies", limit=2), tmp_path / "frames.jsonl", workers=2)

@@ -6,7 +6,7 @@ import io
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from gbpn.evaluate.report import Report, Row, best_of, header
+from gbpn.evaluate.report import Report, Row, best_of, header, setting_text
 from gbpn.metrics.uncertainty import FRACTIONS, LEVELS
 
 if TYPE_CHECKING:
@@ -45,16 +45,18 @@ def all_plots(report: Report, axis: str, metric: str) -> list[tuple[str, str, by
             )
         )
     single = _single_setting(report.rows)
+    where = f" Here: {setting_text(single[0].setting)}." if single and axis else ""
     if any("sparsification" in row.table.curves() for row in single):
         caption = (
             "Sparsification: RMSE of the pixels left when the least confident are dropped. "
             "Dashed: dropped by the true error, which no confidence can beat. AUSE is the area between."
+            + where
         )
         out.append(("sparsification", caption, sparsification(single)))
     if any("calibration" in row.table.curves() for row in single):
         caption = (
             "Calibration: share of pixels whose truth lies in the central interval of the stated Gaussian. "
-            "Below the diagonal: overconfident."
+            "Below the diagonal: overconfident." + where
         )
         out.append(("calibration", caption, calibration(single)))
     return out
@@ -79,6 +81,8 @@ def bars(report: Report, metric: str) -> bytes:
 
 def over_axis(report: Report, axis: str, metric: str) -> bytes:
     """One line per method, measured ones solid, published ones dashed and grey."""
+    from matplotlib.ticker import NullLocator, ScalarFormatter
+
     figure, axes = _figure(7.2, 4.2)
     for k, (name, points) in enumerate(_lines(report.rows, axis, metric).items()):
         axes.plot(*zip(*points, strict=True), marker="o", ms=4, color=PALETTE[k % len(PALETTE)], label=name)
@@ -102,6 +106,10 @@ def over_axis(report: Report, axis: str, metric: str) -> bytes:
     if axis in LOGARITHMIC:
         axes.set_xscale("log")
         axes.set_yscale("log")
+        places = sorted({row.setting[axis] for row in report.rows if axis in row.setting})
+        axes.set_xticks(places, [f"{place:g}" for place in places])
+        axes.xaxis.set_minor_locator(NullLocator())
+        axes.yaxis.set_major_formatter(ScalarFormatter())
     if axis == "noise":
         axes.xaxis.set_major_formatter(lambda value, _: f"{100 * value:g} %")
     axes.set_xlabel({"noise": "relative error of the measurements"}.get(axis, axis))

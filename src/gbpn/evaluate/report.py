@@ -153,11 +153,13 @@ class Report:
         names = [name for name in self.columns() if name not in NARROW]
         ours = [entry for entry in self.published if entry["method"].startswith(("GBPN", "V"))]
         several = len({setting_text(row.setting) for row in self.rows}) > 1
+        if several:
+            names = [name for name in names if name not in ("ause", "rmse_drop_1pct")]
         caption = f"{self.samples} frames. {self.protocol}"
         table = Table(title=self.title, caption=caption, box=box.SIMPLE, padding=(0, 1, 0, 0))
         table.add_column("method", overflow="fold", min_width=12)
         if several:
-            table.add_column("setting")
+            table.add_column("setting", no_wrap=True)
         for name in (*names, "s"):
             table.add_column(header(name, units=False), justify="right", no_wrap=True)
         best = {name: best_of(name)(_having(self.rows, name)) for name in names if _having(self.rows, name)}

@@ -13,6 +13,7 @@ import multiprocessing
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ import torch
 
 from gbpn.baselines import Completion
 from gbpn.data import Dataset, open_dataset
-from gbpn.errors import InputError
+from gbpn.errors import GbpnError, InputError
 from gbpn.evaluate.methods import Entry, Predictor
 from gbpn.evaluate.settings import Setting
 from gbpn.metrics import score
@@ -106,10 +107,13 @@ def run(
 
 def _results(plan: Plan, tasks: Sequence[Task], workers: int) -> Iterator[tuple[Task, list[Line]]]:
     if workers <= 1 or len(tasks) <= 1:
-        worker = Worker(plan)
+        worker = Worker(plan) if tasks else None
         for task in tasks:
+            assert worker is not None
             yield task, worker.work(task)
         return
+    for entry in plan.entries:
+        entry.load()  # what cannot be loaded is said here, not by a pool whose processes all died
     # Spawned, not forked: torch's thread pools do not survive a fork.
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(workers, context, initializer=_start, initargs=(plan,)) as pool:
@@ -117,6 +121,11 @@ def _results(plan: Plan, tasks: Sequence[Task], workers: int) -> Iterator[tuple[
         try:
             for future in as_completed(futures):
                 yield futures[future], future.result()
+        except BrokenProcessPool as error:
+            raise GbpnError(
+                "a worker process died, perhaps for lack of memory; what was finished is kept: "
+                "run the same command again with fewer --workers"
+            ) from error
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
