@@ -8,12 +8,15 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 from PIL import Image
+from torch import Tensor
+from torch.nn.functional import avg_pool2d, max_pool2d
 
 from gbpn import pictures
 from gbpn.baselines import Completion
 from gbpn.checkpoint import load
 from gbpn.evaluate import propagation as sweeps
 from gbpn.evaluate.page import Picture
+from gbpn.evaluate.propagation import PANEL
 from gbpn.evaluate.report import Report
 from gbpn.evaluate.run import Plan
 from gbpn.model import GBPN
@@ -102,35 +105,45 @@ def extremes(report: Report) -> list[tuple[str, str, int]]:
 
 
 def sheet(sample: Sample, names: Sequence[str], answers: Sequence[Completion]) -> Array:
-    """Image, measurements and truth above; depth, error and confidence of one method per row."""
+    """Image, measurements and truth above; depth, error and confidence of one method per row.
+
+    Frames wider than `PANEL` are drawn smaller; of sparse maps the largest value of a block is kept.
+    """
     assert sample.target is not None
-    truth = np.where(sample.target[0] > 0, sample.target[0], np.nan)
+    step = -(-sample.image.shape[2] // PANEL)
+    image = avg_pool2d(sample.image, step, ceil_mode=True)
+    target = torch.where(sample.target > 0, sample.target, torch.nan)
+    truth = _largest(target, step)
     low, high = pictures.spread(truth)
-    means = [answer.mean[0].numpy() for answer in answers]
-    errors = [np.abs(mean - truth) for mean in means]
-    top = max(pictures.spread(*errors, high=97)[1], 1e-3)
+    errors = [(answer.mean - target).abs() for answer in answers]
+    top = max(pictures.spread(*(_largest(error, step) for error in errors), high=97)[1], 1e-3)
+    count = int((sample.sparse > 0).sum())
+    measured = pictures.measurements(image, max_pool2d(sample.sparse, step, ceil_mode=True), low, high)
     rows = [
         [
-            pictures.titled(pictures.photo(sample.image), "image"),
-            pictures.titled(
-                pictures.measurements(sample.image, sample.sparse, low, high),
-                f"{int((sample.sparse > 0).sum())} measurements",
-            ),
+            pictures.titled(pictures.photo(image), "image"),
+            pictures.titled(measured, f"{count} measurements"),
             _map(truth, low, high, pictures.DEPTH, "ground truth"),
         ]
     ]
-    for name, answer, mean, error in zip(names, answers, means, errors, strict=True):
-        rmse = float(np.sqrt(np.nanmean(error**2))) if np.isfinite(error).any() else float("nan")
+    for name, answer, error in zip(names, answers, errors, strict=True):
+        rmse = float(error[error.isfinite()].double().square().mean().sqrt())
         row = [
-            _map(mean, low, high, pictures.DEPTH, f"{name}: depth"),
-            _map(error, 0, top, pictures.ERROR, f"error, RMSE {rmse:.3f} m"),
+            _map(answer.mean[0, ::step, ::step].numpy(), low, high, pictures.DEPTH, f"{name}: depth"),
+            _map(_largest(error, step), 0, top, pictures.ERROR, f"error, RMSE {rmse:.3f} m"),
         ]
         if answer.confidence is not None:
             # Only the order of pixels means anything across methods: shown as the share ranked below.
-            rank = _ranks(answer.confidence[0].numpy())
+            rank = _ranks(answer.confidence[0, ::step, ::step].numpy())
             row.append(_map(rank, 0, 1, pictures.CONFIDENCE, "confidence (rank)", ""))
         rows.append(row)
     return pictures.grid(rows)
+
+
+def _largest(values: Tensor, step: int) -> Array:
+    """[1, H, W] to [H/step, W/step]: the largest finite value of each block, NaN where it has none."""
+    pooled = max_pool2d(values.nan_to_num(nan=-1.0, posinf=-1.0), step, ceil_mode=True)[0]
+    return torch.where(pooled >= 0, pooled, torch.nan).numpy()
 
 
 def png(picture: Array) -> bytes:

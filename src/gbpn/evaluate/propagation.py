@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from PIL import Image, ImageDraw
 from torch import Tensor
+from torch.nn.functional import avg_pool2d, max_pool2d
 
 from gbpn import pictures
 from gbpn.errors import InputError
@@ -20,6 +21,9 @@ from gbpn.model import GBPN
 from gbpn.mrf import NonLocalEdges
 from gbpn.pictures import Array
 from gbpn.sample import Sample
+
+PANEL = 420
+"""Pixels; the widest panel that three of fit on a page. Wider frames are drawn smaller."""
 
 WORDS = {
     "left_right": "left to right",
@@ -96,19 +100,26 @@ def _steps(result: Inference, to_metres, crop) -> list[Step]:  # type: ignore[no
 
 def frames(sample: Sample, shots: Sequence[Step]) -> list[Array]:
     """One picture per step: measurements, depth so far, and the log of its precision."""
+    step = -(-sample.image.shape[2] // PANEL)
     known = sample.target[0].numpy() if sample.target is not None else shots[-1].mean
     low, high = pictures.spread(known)
-    logs = [np.log10(np.where(shot.precision > 0, shot.precision, np.nan)) for shot in shots]
+    precisions = [shot.precision[::step, ::step] for shot in shots]
+    logs = [np.log10(np.where(precision > 0, precision, np.nan)) for precision in precisions]
     finite = np.concatenate([values[np.isfinite(values)] for values in logs] or [np.zeros(1)])
     bottom, top = np.percentile(finite, [2, 98]) if finite.size else (0.0, 1.0)
     measured = pictures.titled(
-        pictures.measurements(sample.image, sample.sparse, low, high),
+        pictures.measurements(
+            avg_pool2d(sample.image, step, ceil_mode=True),
+            max_pool2d(sample.sparse, step, ceil_mode=True),
+            low,
+            high,
+        ),
         f"measurements: {int((sample.sparse > 0).sum())}",
     )
     out = []
     for shot, log in zip(shots, logs, strict=True):
         depth = pictures.with_bar(
-            pictures.colours(shot.mean, low, high, pictures.DEPTH), low, high, pictures.DEPTH
+            pictures.colours(shot.mean[::step, ::step], low, high, pictures.DEPTH), low, high, pictures.DEPTH
         )
         sure = pictures.colours(log, bottom, top, pictures.CONFIDENCE)
         sure = pictures.with_bar(sure, bottom, top, pictures.CONFIDENCE, "")

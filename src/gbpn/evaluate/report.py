@@ -157,7 +157,7 @@ class Report:
             names = [name for name in names if name not in ("ause", "rmse_drop_1pct")]
         caption = f"{self.samples} frames. {self.protocol}"
         table = Table(title=self.title, caption=caption, box=box.SIMPLE, padding=(0, 1, 0, 0))
-        table.add_column("method", overflow="fold", min_width=12)
+        table.add_column("method", overflow="fold", min_width=17)
         if several:
             table.add_column("setting", no_wrap=True)
         for name in (*names, "s"):
@@ -166,7 +166,8 @@ class Report:
         for row in self.rows:
             texts = {name: shown(row.values, name) for name in names}
             cells = [f"[bold]{t}[/]" if row.values.get(n) == best.get(n) else t for n, t in texts.items()]
-            setting = [setting_text(row.setting)] if several else []
+            brief = {k: v for k, v in row.setting.items() if k != "seeds"}  # the caption has them
+            setting = [setting_text(brief)] if several else []
             table.add_row(row.method, *setting, *cells, f"{row.seconds:.3f}")
         for entry in ours:
             setting = [setting_text(entry["setting"])] if several else []
