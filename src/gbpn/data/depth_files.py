@@ -135,6 +135,7 @@ def _read_array(path: Path) -> np.ndarray:
         SyntaxError,
         zipfile.BadZipFile,
         Image.DecompressionBombError,
+        Image.DecompressionBombWarning,
     ) as error:
         raise DatasetError(f"{path}: not a readable depth file ({error})") from error
 

@@ -28,7 +28,13 @@ def read_pixels(path: str | Path) -> np.ndarray:
     try:
         with Image.open(path) as picture:
             return np.array(picture.convert("RGB"))
-    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
+    except (
+        OSError,
+        ValueError,
+        SyntaxError,
+        Image.DecompressionBombError,
+        Image.DecompressionBombWarning,
+    ) as error:
         raise DatasetError(f"{path}: not a readable image ({error})") from error
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -133,7 +134,7 @@ class CompletedDepth:
                 arrays["std"] = self.std
             for name, array in arrays.items():
                 made.append(Path(hidden) / f"{stem}_{name}.npy")
-                np.save(made[-1], array)
+                _write_array(made[-1], array)
             made.append(Path(hidden) / f"{stem}_preview.png")
             self.preview(made[-1])
             if cloud:
@@ -162,6 +163,13 @@ def _nearest(sparse: Tensor, step: int) -> Tensor:
     far = torch.where(sparse > 0, sparse, torch.full_like(sparse, torch.inf))
     near = -torch.nn.functional.max_pool2d(-far[None], step, ceil_mode=True)[0]
     return torch.where(torch.isinf(near), 0.0, near)
+
+
+def _write_array(path: Path, array: Array) -> None:
+    """As `np.save`, which on a full disk does not say so."""
+    buffer = io.BytesIO()
+    np.save(buffer, array)
+    path.write_bytes(buffer.getbuffer())
 
 
 def _map(tensor: Tensor) -> Array:

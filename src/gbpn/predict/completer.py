@@ -14,7 +14,7 @@ from torch import Tensor
 from gbpn import checkpoint
 from gbpn.data.depth_files import implausible
 from gbpn.depth import DepthDistribution
-from gbpn.errors import InputError
+from gbpn.errors import BackendError, InputError
 from gbpn.frame import DepthUnit
 from gbpn.gbp import infer
 from gbpn.model import GBPN, Model
@@ -53,12 +53,26 @@ class DepthCompleter:
         *,
         device: str = "auto",
         solver: str = "gbp",
+        iterations: int | tuple[int, ...] | None = None,
         **overrides: Any,
     ) -> DepthCompleter:
-        """With weights by name, path or hub id (see `gbpn.load`); "auto" takes a GPU if there is one."""
+        """With weights by name, path or hub id, see `gbpn.load`.
+
+        device      "auto" takes a GPU if there is one
+        iterations  of each stage, if not as trained
+        overrides   other fields of the configuration
+        """
         if device == "auto":
             device = "cuda" if torch.cuda.is_available() else "cpu"
-        model = checkpoint.load(source, device=device, fuse=True, **overrides)
+        model = checkpoint.load(source, device=_usable(device), fuse=True, **overrides)
+        if iterations is not None:
+            counts = (iterations,) if isinstance(iterations, int) else tuple(iterations)
+            if len(counts) != model.config.stages or min(counts) < 1:
+                raise InputError(
+                    f"{model.config.name!r} has {model.config.stages} stages with {model.config.iterations} "
+                    f"iterations: give as many counts above 0; got {counts}"
+                )
+            model.config = replace(model.config, iterations=counts)
         return cls(model, device=device, solver=solver)
 
     def __call__(
@@ -155,6 +169,16 @@ def has_exact_answer(model: Model) -> bool:
         and not config.dynamic
         and config.nonlocal_edges == 0
     )
+
+
+def _usable(device: str) -> str:
+    try:
+        kind = torch.device(device).type
+    except RuntimeError as error:
+        raise InputError(f"device must be cpu, cuda, cuda:1, … or auto; got {device!r}") from error
+    if kind == "cuda" and not torch.cuda.is_available():
+        raise BackendError(f"device {device!r} needs a GPU that torch can use; here is none: use cpu or auto")
+    return device
 
 
 def _field_kind(model: Model) -> str:

@@ -1,0 +1,177 @@
+"""`gbpn complete`: images and sparse depth in, dense depth and its uncertainty out."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from gbpn.errors import GbpnError, InputError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from gbpn.predict import DepthCompleter
+    from gbpn.predict.jobs import Frame, Outcome, Run
+    from gbpn.predict.sources import Sensor
+
+SOME_FAILED = 3
+"""Exit code if frames of a sequence failed."""
+
+
+def complete(
+    image: Annotated[str, typer.Argument(help="Image, folder of images, or quoted glob.")],
+    sparse: Annotated[
+        str | None,
+        typer.Argument(
+            help="Depth file (.png, .tiff, .npy, .npz, .exr), table x,y,depth (.csv), point cloud (.ply, "
+            ".pcd, .bin, .las), COLMAP model, or folder with one file per image."
+        ),
+    ] = None,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the results.")] = Path(
+        "completed"
+    ),
+    points: Annotated[
+        list[str] | None, typer.Option(help="A measurement x,y,depth (pixels, metres); may be repeated.")
+    ] = None,
+    scale: Annotated[
+        float | None,
+        typer.Option(help="Depth files hold metres × scale: 1000 for millimetres, 256 for KITTI."),
+    ] = None,
+    intrinsics: Annotated[
+        str | None, typer.Option(help="'fx,fy,cx,cy' or a file; otherwise EXIF, else 60° are assumed.")
+    ] = None,
+    extrinsics: Annotated[
+        Path | None, typer.Option(help="Point cloud: file with the 3×4 or 4×4 matrix cloud to camera.")
+    ] = None,
+    calib: Annotated[
+        Path | None, typer.Option(help="Point cloud: KITTI calibration, instead of the two matrices.")
+    ] = None,
+    camera: Annotated[int, typer.Option(help="KITTI camera: 2 left colour, 3 right colour.")] = 2,
+    units: Annotated[float, typer.Option(help="COLMAP: metres per unit of the model.")] = 1.0,
+    weights: Annotated[str, typer.Option(help="Weights: name, file, folder or hub id.")] = "default",
+    device: Annotated[str, typer.Option(help="cpu, cuda, or auto.")] = "auto",
+    iterations: Annotated[
+        str | None, typer.Option(help="Iterations of each stage, such as 5 or 3,5, if not as trained.")
+    ] = None,
+    solver: Annotated[
+        str, typer.Option(help="gbp (as trained), or exact: the mean by linear algebra, where there is one.")
+    ] = "gbp",
+    cloud: Annotated[bool, typer.Option("--cloud", help="Also write a coloured point cloud (.ply).")] = False,
+    workers: Annotated[int, typer.Option(min=1, help="Frames at a time.")] = 1,
+    by_order: Annotated[
+        bool, typer.Option("--by-order", help="Pair folders by order instead of by name.")
+    ] = False,
+    again: Annotated[bool, typer.Option("--again", help="Redo frames that are done already.")] = False,
+) -> None:
+    """Complete sparse depth: depth (PNG, NPY), confidence, sigma and a preview for each image."""
+    import warnings
+
+    from PIL import Image
+    from rich.console import Console
+
+    from gbpn.data.depth_files import DepthRangeWarning
+    from gbpn.predict.jobs import Run, plan
+
+    console = Console(highlight=False, soft_wrap=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DepthRangeWarning)  # the range is checked and told once more
+        warnings.simplefilter("error", Image.DecompressionBombWarning)
+        frames = plan(image, sparse, others=bool(points), by_order=by_order)
+        sensor = _sensor(sparse, points, scale, intrinsics, extrinsics, calib, camera, units)
+        completer = _completer(weights, device, solver, iterations)
+        run = Run(completer=completer, sensor=sensor, output=output, cloud=cloud, again=again)
+        run.check(frames)
+        outcomes = _perform(run, frames, workers)
+    if len(frames) == 1 and outcomes[0].state == "failed":
+        raise GbpnError(outcomes[0].message)
+    _tell(console, outcomes, output)
+    if any(outcome.state == "failed" for outcome in outcomes):
+        raise typer.Exit(SOME_FAILED)
+
+
+def _sensor(
+    sparse: str | None,
+    points: list[str] | None,
+    scale: float | None,
+    intrinsics: str | None,
+    extrinsics: Path | None,
+    calib: Path | None,
+    camera: int,
+    units: float,
+) -> Sensor:
+    from gbpn.data.colmap import read_model
+    from gbpn.predict.sources import Sensor, is_colmap, parse_intrinsics, parse_point
+
+    return Sensor(
+        points=tuple(parse_point(point) for point in points or ()),
+        scale=scale,
+        intrinsics=parse_intrinsics(intrinsics),
+        extrinsics=extrinsics,
+        calib=calib,
+        camera=camera,
+        units=units,
+        reconstruction=read_model(sparse) if sparse is not None and is_colmap(Path(sparse)) else None,
+    )
+
+
+def _completer(weights: str, device: str, solver: str, iterations: str | None) -> DepthCompleter:
+    from gbpn.predict import DepthCompleter
+
+    counts = None
+    if iterations is not None:
+        try:
+            counts = tuple(int(word) for word in iterations.split(","))
+        except ValueError:
+            raise InputError(f"--iterations wants counts such as 5 or 3,5; got {iterations!r}") from None
+    return DepthCompleter.from_pretrained(weights, device=device, solver=solver, iterations=counts)
+
+
+def _perform(run: Run, frames: list[Frame], workers: int) -> list[Outcome]:
+    """All frames, with a bar if there are several."""
+    import os
+
+    import torch
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    if workers > 1:  # frames side by side instead of threads inside one
+        torch.set_num_threads(max(1, (os.cpu_count() or 1) // workers))
+    columns = TextColumn("completing"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
+    outcomes = []
+    with Progress(*columns, console=Console(stderr=True), transient=True, disable=len(frames) == 1) as bar:
+        task = bar.add_task("completing", total=len(frames))
+        for outcome in run.all(frames, workers):
+            outcomes.append(outcome)
+            bar.advance(task)
+    return outcomes
+
+
+def _tell(console: Console, outcomes: list[Outcome], output: Path) -> None:
+    """What was written, what was noticed, what failed."""
+    if len(outcomes) == 1:
+        outcome = outcomes[0]
+        for notice in outcome.notices:
+            console.print(f"[yellow]note:[/] {_plain(notice)}")
+        if outcome.state == "kept":
+            console.print("done before with the same inputs and settings; --again redoes it", markup=False)
+        for file in outcome.files:
+            console.print(str(file), markup=False)
+        return
+    for notice, count in Counter(n for outcome in outcomes for n in outcome.notices).items():
+        console.print(f"[yellow]note:[/] {_plain(notice)} ({count} frames)")
+    counts = Counter(outcome.state for outcome in outcomes)
+    words = {"written": "written", "kept": "done before", "failed": "failed"}
+    parts = [f"{counts[state]} {word}" for state, word in words.items() if counts[state]]
+    console.print(f"{len(outcomes)} frames: {', '.join(parts)} → {output}", markup=False)
+    for outcome in outcomes:
+        if outcome.state == "failed":
+            console.print(f"[red]failed:[/] {_plain(outcome.frame.name)}: {_plain(outcome.message)}")
+
+
+def _plain(text: str) -> str:
+    from rich.markup import escape
+
+    return escape(text)

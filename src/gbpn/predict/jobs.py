@@ -1,0 +1,251 @@
+"""Many frames in one run: which images go with which measurements, what is done already, what failed."""
+
+from __future__ import annotations
+
+import glob
+import json
+import zlib
+from collections.abc import Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from gbpn.data.depth_files import replacing
+from gbpn.data.images import SUFFIXES
+from gbpn.errors import GbpnError, InputError
+from gbpn.model import Model
+from gbpn.predict.completed import output_names
+from gbpn.predict.completer import DepthCompleter
+from gbpn.predict.inputs import as_image
+from gbpn.predict.sources import MEASUREMENTS, Sensor, is_colmap
+
+
+@dataclass(frozen=True, kw_only=True)
+class Frame:
+    """One image to complete."""
+
+    image: Path
+    sparse: Path | None
+    """None: from points or a reconstruction."""
+    name: str
+    """What its outputs are called."""
+    problem: str = ""
+    """Why it cannot be done, if that is known beforehand."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What became of a frame."""
+
+    frame: Frame
+    state: str
+    """"written", "kept" (was there already) or "failed"."""
+    message: str = ""
+    notices: tuple[str, ...] = ()
+    files: tuple[Path, ...] = ()
+
+
+def plan(images: str, sparse: str | None, *, others: bool = False, by_order: bool = False) -> list[Frame]:
+    """Pair images with measurements: a file with a file, folders and globs by name (or by order).
+
+    `others`: measurements come from elsewhere as well, so an image may have no file of its own.
+    """
+    pictures = _files(images, SUFFIXES, "image")
+    single = Path(images).is_file()
+    if sparse is None or is_colmap(Path(sparse)):
+        if sparse is None and not others:
+            raise InputError("measurements are needed: a SPARSE file or folder, or --points x,y,depth")
+        pairs: list[tuple[Path, Path | None]] = [(picture, None) for picture in pictures]
+    elif single and not Path(sparse).is_dir():
+        pairs = [(pictures[0], _files(sparse, MEASUREMENTS, "sparse depth")[0])]
+    elif not single and Path(sparse).is_file():
+        raise InputError(
+            f"{len(pictures)} images and one file {sparse}: give a folder with one file per image"
+        )
+    else:
+        pairs = _paired(pictures, _files(sparse, MEASUREMENTS, "sparse depth"), by_order, single)
+    frames = [
+        Frame(image=image, sparse=file, name=image.stem, problem="" if file or others else "no sparse depth")
+        for image, file in pairs
+    ]
+    if sparse is not None and is_colmap(Path(sparse)):
+        frames = [replace(frame, problem="") for frame in frames]
+    _require_distinct(frames)
+    return frames
+
+
+def _files(where: str, suffixes: Sequence[str], what: str) -> list[Path]:
+    path = Path(where)
+    if path.is_dir():
+        found = sorted(
+            p for p in path.iterdir() if p.suffix.lower() in suffixes and not p.name.startswith(".")
+        )
+        if not found:
+            raise InputError(f"{where}: no {what} in this folder; known are {', '.join(suffixes)}")
+        return found
+    if path.exists():
+        return [path]
+    found = sorted(Path(p) for p in glob.glob(where, recursive=True))
+    if not found:
+        raise InputError(f"{where}: no such {what}")
+    return found
+
+
+def _paired(
+    images: list[Path], files: list[Path], by_order: bool, single: bool
+) -> list[tuple[Path, Path | None]]:
+    if by_order:
+        if len(images) != len(files):
+            raise InputError(
+                f"--by-order needs as many images as sparse depths; got {len(images)}, {len(files)}"
+            )
+        return list(zip(images, files, strict=True))
+    named: dict[str, Path] = {}
+    for file in files:
+        if file.stem in named:
+            raise InputError(f"two measurements for one image: {named[file.stem]} and {file}")
+        named[file.stem] = file
+    pairs = [(image, named.get(image.stem)) for image in images]
+    if not any(file for _, file in pairs) or (single and pairs[0][1] is None):
+        raise InputError(
+            f"no sparse depth has the name of its image: {images[0].name} and {files[0].name}: "
+            "name them alike, or pair them with --by-order"
+        )
+    return pairs
+
+
+def _require_distinct(frames: list[Frame]) -> None:
+    seen: dict[str, Path] = {}
+    for frame in frames:
+        if frame.name in seen:
+            raise InputError(f"{seen[frame.name]} and {frame.image} would be written to the same files")
+        seen[frame.name] = frame.image
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """Complete frames into a folder."""
+
+    completer: DepthCompleter
+    sensor: Sensor
+    output: Path
+    cloud: bool = False
+    again: bool = False
+    """Whether frames that were completed before are done anew."""
+
+    def check(self, frames: Sequence[Frame]) -> None:
+        """Raise if an output would replace an input, or the folder cannot be one."""
+        if self.output.exists() and not self.output.is_dir():
+            raise InputError(f"{self.output} is a file: -o wants a folder")
+        place = self.output.resolve()
+        if len(frames) > 1 and any(frame.image.parent.resolve() == place for frame in frames):
+            raise InputError(f"{self.output} holds the images: another -o keeps results from becoming inputs")
+        inputs = {path.resolve() for frame in frames for path in (frame.image, frame.sparse) if path}
+        calibrated = self.completer.model.calibration is not None
+        for frame in frames:
+            names = output_names(frame.name, calibrated=calibrated, cloud=self.cloud)
+            for name in (*names, f"{frame.name}.json"):
+                if (self.output / name).resolve() in inputs:
+                    raise InputError(f"{self.output / name} is an input and would be overwritten: other -o")
+
+    def all(self, frames: Sequence[Frame], workers: int = 1) -> Iterator[Outcome]:
+        """Outcomes as frames end; at most `workers` frames are in memory at a time."""
+        identity = self._identity()
+        if workers == 1:
+            for frame in frames:
+                yield self.one(frame, identity)
+            return
+        with ThreadPoolExecutor(workers) as pool:
+            waiting: set[Future[Outcome]] = set()
+            rest = iter(frames)
+            try:
+                while True:
+                    while len(waiting) < workers and (frame := next(rest, None)) is not None:
+                        waiting.add(pool.submit(self.one, frame, identity))
+                    if not waiting:
+                        return
+                    ended, waiting = wait(waiting, return_when=FIRST_COMPLETED)
+                    for future in ended:
+                        yield future.result()
+            finally:
+                for future in waiting:
+                    future.cancel()
+
+    def one(self, frame: Frame, identity: dict[str, Any]) -> Outcome:
+        """One frame; what is wrong with it is an outcome, what is wrong with the folder an error."""
+        try:
+            if frame.problem:
+                raise InputError(f"{frame.image}: {frame.problem}")
+            record = {**identity, "inputs": [_state(p) for p in (frame.image, frame.sparse) if p]}
+            place = self.output / f"{frame.name}.json"
+            if not self.again and (files := _finished(place, record)):
+                return Outcome(frame=frame, state="kept", files=tuple(files))
+            image = as_image(frame.image)
+            measured = self.sensor.measure(frame.image, frame.sparse, *image.shape[1:])
+            result = self.completer(image, measured.sparse, measured.intrinsics)
+        except GbpnError as error:
+            return Outcome(frame=frame, state="failed", message=str(error))
+        except MemoryError:
+            return Outcome(frame=frame, state="failed", message=f"{frame.image}: not enough memory")
+        notices = (*measured.notices, *result.notices)
+        try:
+            files = result.save(self.output, frame.name, cloud=self.cloud)
+            facts = {
+                "measurements": int((result.sparse > 0).sum()),
+                "observed": float(result.observed.mean()),
+                "notices": notices,
+                "files": [file.name for file in files],
+            }
+            with replacing(place) as temporary:
+                temporary.write_text(json.dumps({**facts, **record}, indent=1) + "\n", encoding="utf-8")
+        except OSError as error:
+            raise GbpnError(f"cannot write to {self.output}: {error.strerror or error}") from error
+        return Outcome(frame=frame, state="written", notices=notices, files=(*files, place))
+
+    def _identity(self) -> dict[str, Any]:
+        """What an answer depends on besides its own inputs."""
+        completer = self.completer
+        settings = {
+            name: value.tolist() if isinstance(value, Tensor) else str(value)
+            for name, value in vars(self.sensor).items()
+            if name != "reconstruction"
+        }
+        return {
+            "model": completer.model.config.name,
+            "weights": weights_checksum(completer.model),
+            "iterations": list(completer.model.config.iterations),
+            "solver": completer.solver,
+            "cloud": self.cloud,
+            "settings": settings,
+        }
+
+
+def weights_checksum(model: Model) -> str:
+    """The same for the same weights."""
+    total = 0
+    for tensor in model.state_dict().values():
+        total = zlib.crc32(tensor.detach().cpu().contiguous().numpy().tobytes(), total)
+    return f"{total:08x}"
+
+
+def _state(path: Path) -> list[Any]:
+    """Name, size and time of a file: what changes when it does."""
+    try:
+        status = path.stat()
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror or error}") from error
+    return [path.name, status.st_size, status.st_mtime_ns]
+
+
+def _finished(place: Path, record: dict[str, Any]) -> list[Path]:
+    """The files of an earlier run that says it did the same; empty if it did not."""
+    try:
+        stored = json.loads(place.read_text(encoding="utf-8"))
+        same = all(stored[key] == value for key, value in json.loads(json.dumps(record)).items())
+        files = [place.parent / name for name in stored["files"]]
+    except (OSError, ValueError, KeyError, TypeError):
+        return []
+    return files if same and all(file.is_file() for file in files) else []

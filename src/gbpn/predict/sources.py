@@ -1,0 +1,161 @@
+"""Where the measurements of a frame come from: depth files, tables of points, point clouds, COLMAP models."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from gbpn.data import colmap
+from gbpn.data.calibration import intrinsics_of, kitti_calibration, read_extrinsics, read_intrinsics
+from gbpn.data.depth_files import implausible
+from gbpn.data.point_clouds import read_points
+from gbpn.data.projection import project, remove_see_through
+from gbpn.errors import InputError
+from gbpn.predict.inputs import POINT_TABLES, as_intrinsics, as_sparse, points_to_sparse
+
+DEPTH_FILES = (".png", ".tif", ".tiff", ".npy", ".npz", ".exr")
+CLOUDS = (".bin", ".ply", ".pcd", ".las", ".laz")
+MEASUREMENTS = (*DEPTH_FILES, *CLOUDS, *POINT_TABLES)
+"""Suffixes of files that can hold the measurements of one frame."""
+DISTORTED = 1.0
+"""Pixels of lens distortion above which a notice says so."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sensor:
+    """What is the same for all frames of a run."""
+
+    points: tuple[tuple[float, float, float], ...] = ()
+    """x, y, depth, added to every frame."""
+    scale: float | None = None
+    """What depth files are divided by."""
+    intrinsics: Tensor | Path | None = None
+    """[3, 3], a file, or None: EXIF, else a stated default."""
+    extrinsics: Path | None = None
+    """File with the cloud-to-camera matrix."""
+    calib: Path | None = None
+    """KITTI calibration file or folder, instead of intrinsics and extrinsics."""
+    camera: int = 2
+    """Which KITTI camera."""
+    units: float = 1.0
+    """Metres per unit of a COLMAP model."""
+    reconstruction: colmap.Model | None = None
+    """A COLMAP model with the frames in it."""
+
+    def __post_init__(self) -> None:
+        if self.calib is not None and (self.intrinsics is not None or self.extrinsics is not None):
+            raise InputError("give either --calib or --intrinsics with --extrinsics, not both")
+
+    def measure(self, image: Path, sparse: Path | None, height: int, width: int) -> Measured:
+        """The measurements of one frame, and its camera."""
+        depth = torch.zeros(1, height, width)
+        camera, notice = as_intrinsics(self.intrinsics, image, height, width)
+        notices = [notice] if notice else []
+        if self.reconstruction is not None:
+            depth, camera, notices = self._from_colmap(self.reconstruction, image, height, width)
+        elif sparse is not None and self._is_cloud(sparse):
+            depth, camera = self._from_cloud(sparse, height, width)
+            notices = []
+        elif sparse is not None:
+            depth = as_sparse(sparse, height, width, self.scale)
+        if self.points:
+            more = points_to_sparse(torch.tensor(self.points), height, width)
+            depth = torch.where(more > 0, more, depth)
+        doubt = implausible(depth.numpy())
+        if doubt is not None and self.scale is None:
+            raise InputError(f"{sparse or 'points'}: {doubt}; --scale 1 if these are metres")
+        return Measured(sparse=depth, intrinsics=camera, notices=tuple(notices))
+
+    def _is_cloud(self, sparse: Path) -> bool:
+        located = self.calib is not None or self.extrinsics is not None
+        return sparse.suffix.lower() in CLOUDS or (located and sparse.suffix.lower() == ".npy")
+
+    def _from_cloud(self, cloud: Path, height: int, width: int) -> tuple[Tensor, Tensor]:
+        if self.calib is not None:
+            calibration = kitti_calibration(self.calib, self.camera)
+            camera, to_camera = calibration.intrinsics, calibration.to_camera
+        elif self.intrinsics is None:
+            raise InputError(
+                f"{cloud} is a point cloud: give --calib (KITTI), or --intrinsics and, unless it is in "
+                "camera coordinates already, --extrinsics"
+            )
+        else:
+            camera, _ = as_intrinsics(self.intrinsics, None, height, width)
+            to_camera = None if self.extrinsics is None else read_extrinsics(self.extrinsics)
+        points = read_points(cloud)
+        depth = remove_see_through(project(points, camera, height, width, to_camera))
+        if not bool((depth > 0).any()):
+            raise InputError(
+                f"{cloud}: none of its {len(points)} points falls into the {width}×{height} picture: check "
+                "the extrinsics (cloud to camera, x right, y down, z ahead) and the intrinsics"
+            )
+        return depth, camera.float()
+
+    def _from_colmap(
+        self, model: colmap.Model, image: Path, height: int, width: int
+    ) -> tuple[Tensor, Tensor, list[str]]:
+        found = [p for p in model.pictures if p.name == image.name or Path(p.name).name == image.name]
+        if len(found) != 1:
+            known = ", ".join(p.name for p in model.pictures[:3])
+            raise InputError(
+                f"{image.name} is registered {len(found)} times in the COLMAP model, which knows {known}, …"
+            )
+        view = colmap.sparse_view(model, found[0], self.units)
+        if tuple(view.sparse.shape[1:]) != (height, width):
+            raise InputError(
+                f"{image} is {height}×{width}, but COLMAP saw it as "
+                f"{view.sparse.shape[1]}×{view.sparse.shape[2]}: give the picture that was reconstructed"
+            )
+        notices = []
+        if self.units == 1:
+            notices.append("COLMAP depth is in the model's own unit: --units METRES makes it metres")
+        if view.distortion > DISTORTED:
+            notices.append(
+                f"lens distortion moves points by up to {view.distortion:.1f} pixels: "
+                "run 'colmap image_undistorter' first if that matters"
+            )
+        return view.sparse, view.intrinsics, notices
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measured:
+    """What was measured in one frame."""
+
+    sparse: Tensor
+    """[1, H, W] metres, 0 where not measured."""
+    intrinsics: Tensor
+    """[3, 3]."""
+    notices: tuple[str, ...]
+
+
+def is_colmap(path: Path) -> bool:
+    """Whether a folder holds a COLMAP model."""
+    return any((path / f"cameras{suffix}").is_file() for suffix in (".bin", ".txt"))
+
+
+def parse_point(text: str) -> tuple[float, float, float]:
+    """ "x,y,depth"."""
+    try:
+        x, y, depth = (float(word) for word in text.replace(",", " ").split())
+    except ValueError:
+        raise InputError(f"--points wants x,y,depth such as 120,80,2.5; got {text!r}") from None
+    return x, y, depth
+
+
+def parse_intrinsics(text: str | None) -> Tensor | Path | None:
+    """ "fx,fy,cx,cy", or a file with that or a matrix, which must be readable now."""
+    if text is None:
+        return None
+    if (path := Path(text)).is_file() or path.suffix in (".txt", ".json", ".npy"):
+        read_intrinsics(path)
+        return path
+    try:
+        numbers: Any = [float(word) for word in text.replace(",", " ").split()]
+    except ValueError:
+        raise InputError(f"--intrinsics wants fx,fy,cx,cy or a file; got {text!r}") from None
+    return intrinsics_of(np.array(numbers))
