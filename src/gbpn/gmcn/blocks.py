@@ -10,6 +10,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.utils.fusion import fuse_conv_bn_weights
 
+from gbpn.gmcn import fused
+
 
 class ConvNorm(nn.Module):
     """Convolution, batch norm, and perhaps an activation. `fold` merges the norm into the convolution."""
@@ -49,11 +51,20 @@ class ConvNorm(nn.Module):
             )
         self.norm: nn.Module = nn.BatchNorm2d(out, eps=epsilon)
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor, add: Tensor | None = None) -> Tensor:
+        """`add`: a map to add to the result."""
         if self.margins is not None:
             x = functional.pad(x, self.margins)
+        if self.folded and fused.fits(self.conv, x, self.activation) and isinstance(self.conv, nn.Conv2d):
+            return fused.convolution(self.conv, x, self.activation, add)
         x = self.norm(self.conv(x))
-        return x if self.activation is None else self.activation(x)
+        x = x if self.activation is None else self.activation(x)
+        return x if add is None else add + x
+
+    @property
+    def folded(self) -> bool:
+        """Whether the norm is merged into the convolution."""
+        return isinstance(self.norm, nn.Identity)
 
     @torch.no_grad()
     def fold(self) -> None:
@@ -104,6 +115,8 @@ class ResidualBlock(nn.Module):
         nn.init.zeros_(self.second.norm.weight)
 
     def forward(self, x: Tensor) -> Tensor:
+        if not self.training:
+            return self.second(self.first(x), add=x)
         return x + self.drop_path(self.second(self.first(x)))
 
 

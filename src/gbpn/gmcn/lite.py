@@ -58,8 +58,7 @@ class InvertedBottleneck(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         inner = x if self.expand is None else self.expand(x)
-        out = self.reduce(self.depthwise(inner))
-        return x + out if self.residual else out
+        return self.reduce(self.depthwise(inner), add=x if self.residual else None)
 
 
 class LiteEncoder(nn.Module):

@@ -27,7 +27,7 @@ class Upscale(nn.ConvTranspose2d):
     def forward(self, x: Tensor, output_size: list[int] | None = None) -> Tensor:
         trains = torch.is_grad_enabled() and (x.requires_grad or self.weight.requires_grad)
         fast = COMPILED and x.device.type == "cpu" and x.dtype in (torch.float32, torch.float64)
-        if trains or not fast or self.backend not in ("auto", "cpu"):
+        if trains or not fast or torch.compiler.is_compiling() or self.backend not in ("auto", "cpu"):
             return super().forward(x, output_size)
         assert self.bias is not None
         return _upscale(x, self.weight, self.bias)

@@ -1,0 +1,61 @@
+"""A convolution together with what follows it, in one pass over memory: for folded networks on CPUs.
+
+oneDNN, which computes torch's convolutions on CPUs, can apply an activation to a result, or add another map
+to it, before it leaves the registers. Torch offers this to its compiler; here the same operators are called
+directly. Wherever they cannot be (training, tracing, another device or dtype, another torch), the plain
+modules serve, with the same result up to rounding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+ACTIVATIONS: dict[Any, tuple[str, list[float], str]] = {
+    None: ("none", [], ""),
+    functional.gelu: ("gelu", [], "none"),
+    functional.relu6: ("hardtanh", [0.0, 6.0], ""),
+}
+"""How oneDNN calls them: name, numbers, variant."""
+
+
+def fits(conv: nn.Module, x: Tensor, activation: Callable[[Tensor], Tensor] | None = None) -> bool:
+    """Whether `convolution` can take this layer and input."""
+    return (
+        isinstance(conv, nn.Conv2d)
+        and conv.padding_mode == "zeros"
+        and activation in ACTIVATIONS
+        and x.device.type == "cpu"
+        and x.dtype == torch.float32
+        and not (torch.is_grad_enabled() and (x.requires_grad or conv.weight.requires_grad))
+        and not torch.compiler.is_compiling()
+        and not torch.jit.is_tracing()
+        and _available()
+    )
+
+
+def convolution(
+    conv: nn.Conv2d,
+    x: Tensor,
+    activation: Callable[[Tensor], Tensor] | None = None,
+    add: Tensor | None = None,
+) -> Tensor:
+    """activation(conv(x)), or conv(x) + add."""
+    layer = (conv.weight, conv.bias, conv.padding, conv.stride, conv.dilation, conv.groups)
+    operator = torch.ops.mkldnn._convolution_pointwise
+    if add is None:
+        plain: Tensor = operator.default(x, *layer, *ACTIVATIONS[activation])
+        return plain
+    if activation is not None:
+        raise ValueError("an activation and a sum do not go together")
+    summed: Tensor = operator.binary(x, add, *layer, "add", 1.0, None, [], None)
+    return summed
+
+
+def _available() -> bool:
+    backend = torch.backends.mkldnn
+    return backend.is_available() and hasattr(torch.ops.mkldnn, "_convolution_pointwise")
