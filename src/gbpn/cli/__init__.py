@@ -8,7 +8,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from gbpn.cli import bench, complete, convert, eval, info, project, train
+from gbpn.cli import bench, complete, convert, demo, eval, info, project, train
 from gbpn.errors import GbpnError
 
 app = typer.Typer(
@@ -21,6 +21,7 @@ app = typer.Typer(
 app.add_typer(bench.app, name="bench")
 app.command("complete")(complete.complete)
 app.command("convert")(convert.convert)
+app.command("demo")(demo.demo)
 app.command("eval")(eval.evaluate)
 app.command("info")(info.info)
 app.command("project")(project.project)

@@ -1,0 +1,204 @@
+"""The demonstration: embedded scenes completed at several sparsities, as a page that needs nothing else."""
+
+from __future__ import annotations
+
+import base64
+import io
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from html import escape
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+from torch import Tensor
+
+from gbpn import pictures, scenes
+from gbpn.baselines import linear
+from gbpn.data import patterns
+from gbpn.data.depth_files import replacing
+from gbpn.metrics.errors import errors
+from gbpn.metrics.uncertainty import coverage
+from gbpn.predict.completed import CompletedDepth
+from gbpn.predict.completer import DepthCompleter
+from gbpn.sample import Sample
+
+SEED = 7
+"""Of all random points: everybody sees the same demonstration."""
+WITHIN = 0.6827
+"""Share of a Gaussian within one sigma."""
+NARROW = 2.0
+"""Width over height above which the panels of a scene stand in two rows."""
+
+STYLE = """
+body { font: 16px/1.5 system-ui, sans-serif; color: #222; max-width: 1500px;
+       margin: 0 auto; padding: 28px 24px; }
+h1 { font-size: 27px; margin: 0; } h2 { font-size: 20px; margin: 40px 0 6px; } p { max-width: 80ch; }
+figure { margin: 10px 0 22px; } img { max-width: 100%; height: auto; border: 1px solid #e3e3e3; }
+figcaption { color: #555; } code { background: #f3f3f3; padding: 1px 5px; }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
+th, td { padding: 4px 14px 4px 0; text-align: right; border-bottom: 1px solid #e3e3e3; }
+th:first-child, td:first-child, th:nth-child(2), td:nth-child(2) { text-align: left; }
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """One scene under one sensor."""
+
+    scene: str
+    name: str
+    """File name part."""
+    caption: str
+    measure: Callable[[Sample, np.random.Generator], Tensor]
+    """Exact depth → what the sensor gives, [1, H, W]."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shown:
+    """A completed case."""
+
+    case: Case
+    points: int
+    rmse: float
+    """Metres, over all pixels with depth."""
+    interpolated: float
+    """RMSE of linear interpolation of the same points."""
+    within: float | None
+    """Share of pixels within one stated sigma; None without calibration."""
+    seconds: float
+    picture: np.ndarray
+
+
+def cases() -> list[Case]:
+    """What is shown, in this order."""
+
+    def points(count: int) -> Callable[[Sample, np.random.Generator], Tensor]:
+        return lambda sample, rng: patterns.random_points(_known(sample), rng, count)
+
+    def lidar(lines: int) -> Callable[[Sample, np.random.Generator], Tensor]:
+        return lambda sample, rng: patterns.rotating_lidar(_known(sample), rng, sample.intrinsics, lines)
+
+    rooms = [
+        Case(scene=scene, name=f"{count}", caption=f"{count} random points", measure=points(count))
+        for scene in scenes.ROOMS
+        for count in (500, 50)
+    ]
+    one = Case(scene="living_room", name="1", caption="one single point", measure=points(1))
+    zones = Case(
+        scene="kitchen",
+        name="tof",
+        caption="a time-of-flight sensor of 8×8 zones",
+        measure=lambda sample, rng: patterns.time_of_flight(_known(sample)),
+    )
+    street = [
+        Case(scene=scene, name=f"lidar{lines}", caption=f"a LiDAR of {lines} lines", measure=lidar(lines))
+        for scene in scenes.STREETS
+        for lines in (64, 16)
+    ]
+    shown = [*rooms, one, zones, *street]
+    return sorted(shown, key=lambda case: scenes.names().index(case.scene))
+
+
+def run(completer: DepthCompleter, folder: Path) -> Iterator[Shown]:
+    """Complete all cases one by one, then write `index.html`; each picture is also a PNG of its own."""
+    done = []
+    for case in cases():
+        shown = show(completer, case)
+        pictures.save(shown.picture, folder / f"{case.scene}_{case.name}.png")
+        done.append(shown)
+        yield shown
+    with replacing(folder / "index.html") as temporary:
+        temporary.write_text(page(done, completer), encoding="utf-8")
+
+
+def show(completer: DepthCompleter, case: Case) -> Shown:
+    """Complete one case and hold it against the exact depth."""
+    sample = scenes.load(case.scene)
+    sample = replace(sample, sparse=case.measure(sample, np.random.default_rng(SEED)))
+    assert sample.target is not None
+    start = time.perf_counter()
+    result = completer(sample.image, sample.sparse, sample.intrinsics)
+    seconds = time.perf_counter() - start
+    mean, target = result.distribution.mean.cpu(), sample.target[None]
+    within = None
+    if result.calibrated:
+        within = float(coverage(mean, target, result.distribution.std.cpu(), WITHIN))
+    return Shown(
+        case=case,
+        points=int((sample.sparse > 0).sum()),
+        rmse=float(errors(mean, target)["rmse"]),
+        interpolated=float(errors(linear(sample).mean[None], target)["rmse"]),
+        within=within,
+        seconds=seconds,
+        picture=_picture(sample, result),
+    )
+
+
+def page(shown: list[Shown], completer: DepthCompleter) -> str:
+    """The whole document, pictures inside."""
+    config = completer.model.config
+    parts = [
+        "<h1>Depth completion with uncertainty</h1>",
+        "<p>Rendered scenes with exact depth. The model gets the image and the measurements (second panel);"
+        " depth, confidence and the error against the exact depth follow. Grey: nothing known.</p>",
+        f"<p>Model <code>{escape(config.name)}</code>, {'+'.join(map(str, config.iterations))} iterations of "
+        f"belief propagation, device {escape(str(completer.device))}. Do this with your own data: "
+        "<code>gbpn complete photo.jpg depth.png --scale 1000 -o out</code></p>",
+        _table(shown),
+    ]
+    for scene in dict.fromkeys(one.case.scene for one in shown):
+        parts.append(f"<h2>{escape(scene.replace('_', ' ').capitalize())}</h2>")
+        parts += [_figure(one) for one in shown if one.case.scene == scene]
+    body = "\n".join(parts)
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>gbpn demo</title>'
+        f"<style>{STYLE}</style></head>\n<body>\n{body}\n</body></html>\n"
+    )
+
+
+def _table(shown: list[Shown]) -> str:
+    heads = ["scene", "sensor", "points", "RMSE, m", "of interpolation", "within 1 σ", "seconds"]
+    rows = [
+        [
+            one.case.scene.replace("_", " "),
+            one.case.caption,
+            str(one.points),
+            f"{one.rmse:.3f}",
+            f"{one.interpolated:.3f}",
+            "–" if one.within is None else f"{one.within:.0%}",
+            f"{one.seconds:.2f}",
+        ]
+        for one in shown
+    ]
+    lines = ["".join(f"<td>{escape(cell)}</td>" for cell in row) for row in rows]
+    head = "".join(f"<th>{escape(cell)}</th>" for cell in heads)
+    return f"<table><tr>{head}</tr>" + "".join(f"<tr>{line}</tr>" for line in lines) + "</table>"
+
+
+def _figure(shown: Shown) -> str:
+    buffer = io.BytesIO()
+    Image.fromarray(shown.picture).save(buffer, format="JPEG", quality=88)  # the PNG beside it is exact
+    data = base64.b64encode(buffer.getvalue()).decode("ascii")
+    text = f"{shown.case.caption}: RMSE {shown.rmse:.3f} m; linear interpolation {shown.interpolated:.3f} m"
+    return (
+        f'<figure><figcaption>{escape(text)}</figcaption><img alt="{escape(text)}" '
+        f'src="data:image/jpeg;base64,{data}"></figure>'
+    )
+
+
+def _picture(sample: Sample, result: CompletedDepth) -> np.ndarray:
+    row = pictures.Row(
+        sample=replace(sample, name="image"),
+        mean=result.distribution.mean[0].cpu(),
+        confidence=result.distribution.confidence[0].cpu(),
+    )
+    panels = pictures.row_panels(row)
+    height, width = sample.image.shape[1:]
+    return pictures.grid([panels[:3], panels[3:]] if width > NARROW * height else [panels])
+
+
+def _known(sample: Sample) -> Tensor:
+    assert sample.target is not None
+    return sample.target
