@@ -14,7 +14,7 @@ def neighbourhood_attention(
     """[B, heads · size, H, W] like `query`; see `gbpn.gmcn.attention.neighbourhood_attention`."""
     weight = scores(query, key, bias, dilation=dilation, scale=scale).softmax(-1)  # [B, heads, H, W, keys]
     values = _gathered(value, bias, dilation)
-    return torch.einsum("bhyxn,bhdyxn->bhdyx", weight, values).flatten(1, 2)
+    return torch.einsum("bhyxn,bhyxnd->bhdyx", weight, values).flatten(1, 2)
 
 
 def scores(query: Tensor, key: Tensor, bias: Tensor, *, dilation: int, scale: float = 1.0) -> Tensor:
@@ -24,14 +24,16 @@ def scores(query: Tensor, key: Tensor, bias: Tensor, *, dilation: int, scale: fl
     _, right = neighbours(width, kernel, dilation, bias.device)
     relative = bias[:, down[:, None, :, None], right[None, :, None, :]].flatten(-2)  # [heads, H, W, keys]
     queries = query.unflatten(1, (bias.shape[0], -1))
-    products = torch.einsum("bhdyx,bhdyxn->bhyxn", queries, _gathered(key, bias, dilation))
+    products = torch.einsum("bhdyx,bhyxnd->bhyxn", queries, _gathered(key, bias, dilation))
     return scale * products + relative
 
 
 def _gathered(source: Tensor, bias: Tensor, dilation: int) -> Tensor:
-    """[B, heads · size, H, W] → [B, heads, size, H, W, keys]."""
+    """[B, heads · size, H, W] → [B, heads, H, W, keys, size]."""
     kernel, (height, width) = kernel_of(bias), source.shape[-2:]
     rows, _ = neighbours(height, kernel, dilation, source.device)
     columns, _ = neighbours(width, kernel, dilation, source.device)
-    windows = source.unflatten(1, (bias.shape[0], -1))[..., rows[:, None, :, None], columns[None, :, None, :]]
-    return windows.flatten(-2)
+    pixel = rows[:, None, :, None] * width + columns[None, :, None, :]  # [H, W, window, window]
+    by_pixel = source.unflatten(1, (bias.shape[0], -1)).flatten(-2).transpose(-1, -2)  # [B, heads, H·W, size]
+    keys = by_pixel.contiguous().index_select(2, pixel.flatten())
+    return keys.unflatten(2, (height, width, -1))
