@@ -148,4 +148,5 @@ class ChannelLayout:
 
 def _inverse_softplus(value: float) -> float:
     """The x with softplus(x) = value; 0 for softplus(0), exactly."""
-    return round(math.log(math.expm1(value)), 6) + 0.0  # + 0.0: no minus zero
+    inverse = value + math.log(-math.expm1(-value))  # no overflow for large values
+    return round(inverse, 6) + 0.0  # and no minus zero
