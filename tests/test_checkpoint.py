@@ -125,6 +125,15 @@ def test_what_is_wrong_with_a_file_is_named(model: gbpn.GBPN, tmp_path: Path) ->
         gbpn.load("nowhere")
 
 
+def test_a_mistyped_folder_is_not_looked_up_on_the_hub(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "runs").mkdir()
+    with pytest.raises(CheckpointError, match="no weights 'runs/lost'"):
+        gbpn.load("runs/lost")
+
+
 def test_a_fused_model_is_not_saved(model: gbpn.GBPN, tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match="fused"):
         checkpoint.save(model.fuse(), tmp_path / "fused.safetensors")

@@ -164,7 +164,8 @@ def _find(source: str | os.PathLike[str]) -> tuple[Path, str | None]:
             "this installation has no embedded default weights: give a weight file, "
             "or build an untrained model with gbpn.build"
         )
-    if path.suffix in (".safetensors", ".pth", ".pt") or not HUB_ID.fullmatch(text):
+    looks_local = path.suffix in (".safetensors", ".pth", ".pt") or Path(path.parts[0]).exists()
+    if looks_local or not HUB_ID.fullmatch(text):
         names = ", ".join(sorted(file.stem for file in EMBEDDED.glob("*.safetensors"))) or "none"
         raise CheckpointError(
             f"no weights {text!r}: not a file or folder, not embedded (there are: {names}), "
