@@ -7,4 +7,4 @@ python=${1:-python3}
 [ $# -gt 0 ] && shift
 cmake -S . -B build/native -G Ninja -DCMAKE_BUILD_TYPE=Release -DPython_EXECUTABLE="$(command -v "$python")" "$@" >/dev/null
 cmake --build build/native
-cp build/native/_native*.so src/gbpn/
+cp --remove-destination build/native/_native*.so src/gbpn/  # a new file: running processes keep theirs
