@@ -35,17 +35,42 @@ template <class T> void prefer_large_pages(const Array<T> &array) {
     if (array) prefer_large_pages(array.data, count * sizeof(T));
 }
 
-// Working memory of one image, cut into pieces.
+// Memory that a thread keeps for its next call, up to a limit: fresh pages cost as much as an iteration.
+class Kept {
+  public:
+    ~Kept() { std::free(memory_); }
+    void *take(size_t bytes) {
+        if (bytes > size_) {
+            std::free(memory_);
+            size_ = 0;
+            memory_ = fresh(bytes);
+            size_ = bytes;
+        }
+        return memory_;
+    }
+    static void *fresh(size_t bytes) {
+        void *memory = std::aligned_alloc(huge, bytes);
+        if (!memory) throw std::bad_alloc();
+        prefer_large_pages(memory, bytes);
+        return memory;
+    }
+    static constexpr size_t huge = size_t(2) << 20, limit = size_t(64) << 20;
+
+  private:
+    void *memory_ = nullptr;
+    size_t size_ = 0;
+};
+
+// Working memory of one image, cut into pieces. One at a time in each thread.
 template <class T> class Workspace {
   public:
     explicit Workspace(int64_t elements) {
-        const size_t huge = size_t(2) << 20, bytes = (elements * sizeof(T) + huge - 1) / huge * huge;
-        memory_ = static_cast<T *>(std::aligned_alloc(huge, bytes));
-        if (!memory_) throw std::bad_alloc();
-        prefer_large_pages(memory_, bytes);
-        next_ = memory_;
+        static thread_local Kept kept;
+        const size_t bytes = (elements * sizeof(T) + Kept::huge - 1) / Kept::huge * Kept::huge;
+        own_ = bytes > Kept::limit ? Kept::fresh(bytes) : nullptr;
+        next_ = static_cast<T *>(own_ ? own_ : kept.take(bytes));
     }
-    ~Workspace() { std::free(memory_); }
+    ~Workspace() { std::free(own_); }
     Workspace(const Workspace &) = delete;
     Workspace &operator=(const Workspace &) = delete;
 
@@ -57,7 +82,8 @@ template <class T> class Workspace {
     static int64_t rounded(int64_t elements) { return (elements + 31) / 16 * 16; }
 
   private:
-    T *memory_, *next_;
+    void *own_;
+    T *next_;
 };
 
 // Images of a batch run on different threads; the first error is raised again.

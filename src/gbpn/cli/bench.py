@@ -16,6 +16,68 @@ def bench() -> None:
     """Measure speed and memory on this machine."""
 
 
+@app.command("gbp")
+def bench_gbp(
+    size: Annotated[
+        list[str] | None, typer.Option(help="HEIGHTxWIDTH; repeat for several. Default: 256x320 352x1216.")
+    ] = None,
+    repeats: Annotated[int, typer.Option(min=1, help="Runs of each part; the fastest counts.")] = 10,
+    json: Annotated[bool, typer.Option("--json", help="One JSON object instead of a table.")] = False,
+) -> None:
+    """Belief propagation per iteration against plain torch, memcpy, grid_sample and exact solvers."""
+    from rich.console import Console
+
+    from gbpn.bench import gbp as bench
+
+    status = Console(stderr=True).status("measuring")
+    with status:
+        found = bench.bench_gbp(size or list(bench.SIZES), repeats=repeats, report=status.update)
+    if json:
+        print(json_format.dumps(found, indent=1))
+    else:
+        _print_gbp(found["sizes"])
+
+
+def _print_gbp(sizes: dict[str, Any]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    from gbpn.bench import gbp as bench
+    from gbpn.gbp.cpu import simd_level
+
+    times = Table(
+        title=f"ms on one thread, {simd_level()}; an iteration is four sweeps", title_justify="left"
+    )
+    times.add_column("")
+    ratios = Table(title="ratios", title_justify="left")
+    ratios.add_column("")
+    for size in sizes:
+        times.add_column(size, justify="right")
+        ratios.add_column(size, justify="right")
+    ratios.add_column("aim", justify="right")
+    for key in next(iter(sizes.values())):
+        cells = (row[key] for row in sizes.values())
+        times.add_row(key.removesuffix("_ms"), *("–" if ms is None else f"{ms:.2f}" for ms in cells))
+    for aim in bench.AIMS:
+        colours = ("green" if aim.met(row) else "red" for row in sizes.values())
+        cells = (
+            f"[{colour}]{aim.ratio(row):.2f}[/]" for colour, row in zip(colours, sizes.values(), strict=True)
+        )
+        ratios.add_row(aim.label, *cells, f"{'≤' if aim.at_most else '≥'} {aim.limit:g}")
+    first = _per_pixel(*next(iter(sizes.items())))
+    growth = (_per_pixel(size, row) / first for size, row in sizes.items())
+    cells = (f"[{'green' if g <= bench.PER_PIXEL else 'red'}]{g:.2f}[/]" for g in growth)
+    ratios.add_row("forward per pixel / first size", *cells, f"≤ {bench.PER_PIXEL:g}")
+    console = Console()
+    console.print(times)
+    console.print(ratios)
+
+
+def _per_pixel(size: str, row: dict[str, Any]) -> float:
+    height, width = size.split("x")
+    return float(row["forward_ms"]) / (int(height) * int(width))
+
+
 @app.command("model")
 def bench_model(
     model: Annotated[
