@@ -15,7 +15,10 @@ import pytest
 import torch
 from PIL import Image
 
+from gbpn import build, checkpoint
+from gbpn.data import open_dataset, sparsify
 from gbpn.errors import TrainingError
+from gbpn.metrics import MetricTable
 from gbpn.train.checkpoints import Checkpoints
 from gbpn.train.folder import RunFolder
 from gbpn.train.loop import Machine, train
@@ -197,7 +200,83 @@ def test_a_run_that_diverges_stops_with_its_checkpoint(tmp_path, pool) -> None:
         train(recipe, pool, run, machine=MACHINE)
 
 
-@pytest.mark.parametrize("name", [name for name in RECIPES if name in ("small", "pool")])
-def test_recipes_run_end_to_end(tmp_path, pool, name: str) -> None:
-    outcome = train(tiny("steps=2", "model.width=0.125", name=name), pool, tmp_path / "run", machine=MACHINE)
+def miniature(kind: str, root: Path) -> Path | None:
+    """The smallest tree in the true format of a recipe's dataset."""
+    rng = np.random.default_rng(1)
+
+    def picture(path: Path, height: int, width: int) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(rng.integers(0, 255, (height, width, 3), dtype=np.uint8)).save(path)
+
+    def depth16(path: Path, height: int, width: int) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        measured = rng.random((height, width)) < 0.05
+        Image.fromarray((measured * rng.uniform(3, 60, (height, width)) * 256).astype(np.uint16)).save(path)
+
+    if kind == "nyuv2":
+        h5py = pytest.importorskip("h5py")
+        for scene in ("attic", "den"):
+            (root / "train" / scene).mkdir(parents=True)
+            with h5py.File(root / "train" / scene / "00001.h5", "w") as file:
+                file["rgb"] = rng.integers(0, 255, (3, 480, 640), dtype=np.uint8)
+                file["depth"] = rng.uniform(1, 4, (480, 640)).astype(np.float32)
+    if kind == "kitti":
+        for number in (1, 2):
+            drive = root / "train" / f"2011_09_26_drive_000{number}_sync"
+            name = "image_02/0000000005.png"
+            picture(drive / "image_02/data/0000000005.png", 320, 1224)
+            depth16(drive / "proj_depth/velodyne_raw" / name, 320, 1224)
+            depth16(drive / "proj_depth/groundtruth" / name, 320, 1224)
+            line = "P_rect_02: 721 0 609 44 0 721 172 0.2 0 0 1 0.003"
+            (drive / "calib_cam_to_cam.txt").write_text(line + "\n")
+    return root if kind in ("nyuv2", "kitti") else None
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_every_recipe_runs_two_epochs(tmp_path, pool, name: str) -> None:
+    """At the smallest width and crop, on two or so frames in the true format."""
+    kind = named(name).dataset
+    data = pool if kind == "pool" else miniature(kind, tmp_path / "data")
+    settings = ["imagenet=no", "batch=1", "validate_every=2", "validation_limit=1", "checkpoint_every=2"]
+    settings += ["average_from=0", "model.width=0.125"]
+    settings += ["augmentation.height=64", "augmentation.width=96", "steps=2"]
+    if kind == "synthetic":
+        settings += ["dataset.count=2", "dataset.height=72", "dataset.width=96"]
+    if kind == "kitti":
+        settings += ["dataset.height=64", "dataset.width=96"]
+    outcome = train(named(name).changed(settings), data, tmp_path / "run", machine=MACHINE)
     assert outcome.finished
+    assert outcome.best_rmse is not None
+
+
+def test_small_overfits_eight_synthetic_scenes(tmp_path) -> None:
+    """From 60 measurements each, the relative error on its own eight rooms falls below half of the start's."""
+    options = {"count": 8, "height": 64, "width": 96, "kinds": ("room",)}
+    settings = ["imagenet=no", "freeze_encoder_statistics=no", "steps=60", "batch=4", "validate_every=60"]
+    settings += ["average_from=50", "average_decay=0.8", "validation_limit=1", "checkpoint_every=60"]
+    settings += [f"dataset.{key}={value!r}" for key, value in options.items()]
+    settings += ["augmentation.height=64", "augmentation.width=96", "augmentation.pattern=points:60"]
+    settings += ["augmentation.zoom=1.0", "augmentation.degrees=0", "peak_rate=5e-3", "encoder_rate=1.0"]
+    recipe = named("synthetic").changed(settings)
+    train(recipe, None, tmp_path / "run", machine=MACHINE)
+    torch.manual_seed(recipe.seed)
+    rooms = open_dataset("synthetic", "", "train", **options)
+    before = relative_error(build(recipe.model), rooms)
+    after = relative_error(checkpoint.load(tmp_path / "run" / "last.safetensors"), rooms)
+    print(f"relative error {before:.4f} before, {after:.4f} after")
+    assert after < OVERFIT_ERROR < before
+
+
+OVERFIT_ERROR = 0.05
+"""Mean |error| / depth that an overfitted model must get below, and an untrained one does not."""
+
+
+def relative_error(model: torch.nn.Module, frames) -> float:
+    model.eval()
+    table = MetricTable()
+    for index in range(len(frames)):
+        sample = sparsify(frames.load(index), "points:60", np.random.default_rng(index))
+        with torch.inference_mode():
+            answer = model(sample.image[None], sample.sparse[None], sample.intrinsics[None])
+        table.update(answer.mean, sample.target[None], names=[sample.name])
+    return table.averages()["rel"]

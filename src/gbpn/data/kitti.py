@@ -28,12 +28,13 @@ from torch import Tensor
 from gbpn.data import geometry
 from gbpn.data.calibration import kitti_intrinsics, read_intrinsics
 from gbpn.data.depth_files import KITTI_SCALE, read_depth
+from gbpn.data.holdout import part
 from gbpn.data.images import read_image
 from gbpn.errors import DatasetError, InputError
 from gbpn.sample import Sample
 
-SPLITS = ("train", "val", "selection", "test")
-ALIASES = {"evaluation": "selection", "validation": "selection"}
+SPLITS = ("train", "validation", "val", "selection", "test")
+ALIASES = {"evaluation": "selection"}
 CAMERAS = ("image_02", "image_03")
 RAW_FOLDERS = ("raw", "kitti_raw", "data_raw", "raw_data", ".")
 SELECTION_PARENTS = (".", "depth_selection", "data_depth_selection", "data_depth_selection/depth_selection")
@@ -65,8 +66,13 @@ class KittiDataset:
         height: int = 352,
         width: int = 1216,
         raw: str | Path | None = None,
+        holdout: float = 0.0,
     ) -> None:
-        """`split` is train, val, selection (alias evaluation) or test; `raw` where the raw recordings lie."""
+        """`split` is train, validation, val, selection (alias evaluation) or test.
+
+        `raw`: where the raw recordings lie. `holdout`: share of the training drives that are `validation`
+        instead of `train`; the benchmark's own val and selection are for evaluation.
+        """
         split = ALIASES.get(split, split)
         if split not in SPLITS:
             raise InputError(f"split must be one of {', '.join(SPLITS)}; got {split!r}")
@@ -74,9 +80,11 @@ class KittiDataset:
         if split in ("selection", "test"):
             self._files = _selected(self.root, split)
         else:
-            self._files = _drives(
-                self.root, split, [Path(raw)] if raw else [self.root / n for n in RAW_FOLDERS]
-            )
+            folder = "train" if split == "validation" else split
+            raws = [Path(raw)] if raw else [self.root / n for n in RAW_FOLDERS]
+            self._files = _drives(self.root, folder, raws)
+            if split != "val":
+                self._files = part(self._files, split, holdout, group=lambda f: f.name.split("/")[1])
         self.names = [files.name for files in self._files]
 
     def __len__(self) -> int:

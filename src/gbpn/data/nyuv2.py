@@ -15,12 +15,13 @@ import numpy as np
 import torch
 
 from gbpn.data import geometry
+from gbpn.data.holdout import part
 from gbpn.data.images import to_tensor
 from gbpn.errors import BackendError, DatasetError, InputError
 from gbpn.sample import Sample
 
 TREE = "ROOT/{train/<scene>/*.h5, val/official/*.h5}"
-FOLDERS = {"train": "train/**/*.h5", "evaluation": "val/official/*.h5"}
+FOLDERS = {"train": "train/**/*.h5", "validation": "train/**/*.h5", "evaluation": "val/official/*.h5"}
 INTRINSICS = (518.85790117450188, 519.46961112127485, 325.58244941119034, 253.73616633400465)
 """fx, fy, cx, cy at 640×480."""
 
@@ -29,14 +30,22 @@ class NyuV2Dataset:
     """Evaluation: 240 rows by filtering, centre crop 228×304; the protocol samples measurements."""
 
     def __init__(
-        self, root: str | Path, split: str = "evaluation", *, crop: tuple[int, int] = (228, 304)
+        self,
+        root: str | Path,
+        split: str = "evaluation",
+        *,
+        crop: tuple[int, int] = (228, 304),
+        holdout: float = 0.0,
     ) -> None:
+        """`holdout`: share of the training scenes that are `validation` instead of `train`."""
         if split not in FOLDERS:
             raise InputError(f"split must be one of {', '.join(FOLDERS)}; got {split!r}")
         self.root, self.crop = Path(root), crop
         self._files = sorted(self.root.glob(FOLDERS[split]))
         if not self._files:
             raise DatasetError(f"{self.root}: no {FOLDERS[split]} below; expected {TREE}")
+        if split != "evaluation":
+            self._files = part(self._files, split, holdout, group=lambda file: file.parent.name)
         self.names = [file.relative_to(self.root).with_suffix("").as_posix() for file in self._files]
 
     def __len__(self) -> int:

@@ -12,13 +12,14 @@ from pathlib import Path
 
 from gbpn.data.calibration import read_intrinsics
 from gbpn.data.depth_files import KITTI_SCALE, read_depth
+from gbpn.data.holdout import part
 from gbpn.data.images import read_image
 from gbpn.errors import DatasetError, InputError
 from gbpn.sample import Sample
 
 TREE = "ROOT/void_<points>/{data/<sequence>/..., test_image.txt, test_sparse_depth.txt, ...}"
 LISTS = ("image", "sparse_depth", "ground_truth", "intrinsics")
-PREFIX = {"train": "train", "evaluation": "test", "test": "test"}
+PREFIX = {"train": "train", "validation": "train", "evaluation": "test", "test": "test"}
 
 
 class VoidDataset:
@@ -31,8 +32,12 @@ class VoidDataset:
         *,
         points: int = 1500,
         depth_range: tuple[float, float] = (0.2, 5.0),
+        holdout: float = 0.0,
     ) -> None:
-        """`points` is 1500, 500 or 150; targets outside `depth_range` (metres) count as unknown."""
+        """`points` is 1500, 500 or 150; targets outside `depth_range` (metres) count as unknown.
+
+        `holdout`: share of the training sequences that are `validation` instead of `train`.
+        """
         if split not in PREFIX:
             raise InputError(f"split must be one of {', '.join(PREFIX)}; got {split!r}")
         root = Path(root)
@@ -45,6 +50,8 @@ class VoidDataset:
         self._files = list(zip(*columns, strict=True))
         if not self._files:
             raise DatasetError(f"{self.folder}: the {PREFIX[split]} lists are empty")
+        if PREFIX[split] == "train":
+            self._files = part(self._files, split, holdout, group=lambda paths: paths[0].parts[-3])
         self.names = ["/".join((paths[0].parts[-3], paths[0].stem)) for paths in self._files]
 
     def __len__(self) -> int:

@@ -28,8 +28,8 @@ class Recipe:
 
     dataset: str = "nyuv2"
     """Kind of dataset, as in `gbpn.data.open_dataset`."""
-    dataset_options: Mapping[str, Any] = field(default_factory=dict)
-    """Its options."""
+    dataset_options: Mapping[str, Any] = field(default_factory=lambda: {"holdout": 0.02})
+    """Its options. `holdout` is the share of the training scenes kept for validation."""
     augmentation: str = "nyu"
     """Named augmentation and sampling of `gbpn.data.RECIPES`."""
     augmentation_options: Mapping[str, Any] = field(default_factory=dict)
@@ -184,6 +184,7 @@ SMALL = Recipe(
     loss="scale-free",
     first_stage=0.5,
     dataset="pool",
+    dataset_options={"holdout": 0.05},
     augmentation="varied",
     steps=12_000,
     batch=4,
@@ -200,7 +201,7 @@ SMALL = Recipe(
 
 POOL = replace(NYUV2, dataset="pool", augmentation="varied")
 
-SYNTHETIC = replace(SMALL, dataset="synthetic", steps=4_000, validate_every=500)
+SYNTHETIC = replace(SMALL, dataset="synthetic", dataset_options={}, steps=4_000, validate_every=500)
 
 RECIPES = {"nyuv2": NYUV2, "kitti": KITTI, "pool": POOL, "small": SMALL, "synthetic": SYNTHETIC}
 """By name, as `gbpn train NAME` takes them."""
