@@ -250,24 +250,26 @@ def test_every_recipe_runs_two_epochs(tmp_path, pool, name: str) -> None:
 
 
 def test_small_overfits_eight_synthetic_scenes(tmp_path) -> None:
-    """From 60 measurements each, the relative error on its own eight rooms falls below half of the start's."""
+    """From 60 measurements each, on its own eight rooms, below the stated relative error."""
     options = {"count": 8, "height": 64, "width": 96, "kinds": ("room",)}
     settings = ["imagenet=no", "freeze_encoder_statistics=no", "steps=60", "batch=4", "validate_every=60"]
     settings += ["average_from=50", "average_decay=0.8", "validation_limit=1", "checkpoint_every=60"]
     settings += [f"dataset.{key}={value!r}" for key, value in options.items()]
     settings += ["augmentation.height=64", "augmentation.width=96", "augmentation.pattern=points:60"]
-    settings += ["augmentation.zoom=1.0", "augmentation.degrees=0", "peak_rate=5e-3", "encoder_rate=1.0"]
+    settings += ["augmentation.zoom=1.0", "augmentation.degrees=0", "augmentation.jitter=0"]
+    settings += ["augmentation.depth_variation=0", "peak_rate=1e-2", "encoder_rate=1.0", "clip_norm=10"]
+    settings += ["model.encoder='global-local'", "model.block='convolution'", "model.width=0.25"]
     recipe = named("synthetic").changed(settings)
     train(recipe, None, tmp_path / "run", machine=MACHINE)
     torch.manual_seed(recipe.seed)
     rooms = open_dataset("synthetic", "", "train", **options)
-    before = relative_error(build(recipe.model), rooms)
+    before = relative_error(build(recipe.model, **recipe.model_options), rooms)
     after = relative_error(checkpoint.load(tmp_path / "run" / "last.safetensors"), rooms)
     print(f"relative error {before:.4f} before, {after:.4f} after")
     assert after < OVERFIT_ERROR < before
 
 
-OVERFIT_ERROR = 0.05
+OVERFIT_ERROR = 0.1
 """Mean |error| / depth that an overfitted model must get below, and an untrained one does not."""
 
 
