@@ -111,6 +111,12 @@ class DepthUnit:
             return relative
         return torch.where(depth > 0, torch.where(depth > 0, relative, 1.0).log(), 0.0)
 
+    def variance(self, depth: Tensor, std: Tensor) -> Tensor:
+        """Of measurements `depth` with standard deviation `std`, both metres, in the field's unit squared."""
+        if self.kind == "log":
+            return (std / torch.where(depth > 0, depth, 1.0)).square()
+        return (std / self.metres).square()
+
     def relative(self, value: Tensor) -> Tensor:
         """The field's unit → what the second stage looks at: metres, or multiples of the median."""
         return value.exp() if self.kind == "log" else value

@@ -146,18 +146,24 @@ class GBPN(Model):
         depth, measured = unit.into(sparse), sparse > 0
 
         field = drawing.field(depth, measured)
-        result = self._answer(frame, unit, drawing, field, messages, self.config.iterations[0])
+        result = self.answer(frame, unit, drawing, field, messages, self.config.iterations[0])
         yield result
         if self.second is None:
             return
 
-        seen = unit.relative(result.inference.belief.mean.nan_to_num(0.0))  # 0 where nothing reached
-        confidence = self._logit(result.inference.belief, drawing).sigmoid()
-        drawing = self.second.redraw(frame.image, frame.intrinsics, seen, confidence, drawing)
+        drawing = self.redraw(frame, result, drawing, unit)
         field = drawing.field(depth, measured)
-        yield self._answer(frame, unit, drawing, field, result.inference.messages, self.config.iterations[1])
+        yield self.answer(frame, unit, drawing, field, result.inference.messages, self.config.iterations[1])
 
-    def _answer(
+    def redraw(self, frame: Frame, result: StageResult, drawing: Drawing, unit: DepthUnit) -> Drawing:
+        """The second stage's field, drawn with the first one's answer in sight."""
+        assert self.second is not None
+        belief = result.inference.belief
+        seen = unit.relative(belief.mean.nan_to_num(0.0))  # 0 where nothing reached
+        confidence = self._logit(belief, drawing).sigmoid()
+        return self.second.redraw(frame.image, frame.intrinsics, seen, confidence, drawing)
+
+    def answer(
         self,
         frame: Frame,
         unit: DepthUnit,
@@ -166,6 +172,7 @@ class GBPN(Model):
         messages: Messages | None,
         iterations: int,
     ) -> StageResult:
+        """Inference on a field, read out at the image's own size and in metres."""
         inference = infer(
             field,
             messages,

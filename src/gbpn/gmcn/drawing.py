@@ -41,12 +41,15 @@ class Drawing:
     maps: HeadMaps | None = None
     """Raw head outputs."""
 
-    def field(self, depth: Tensor, measured: Tensor) -> MRF:
-        """The field with measurements [B, 1, H, W], which count where `measured` holds."""
-        nothing = torch.zeros_like(self.unary)
+    def field(self, depth: Tensor, measured: Tensor, noise: Tensor | None = None) -> MRF:
+        """The field with measurements [B, 1, H, W], which count where `measured` holds.
+
+        `noise`: their variance beyond what the network expects, in the field's unit squared.
+        """
+        unary = self.unary if noise is None else self.unary / (1 + self.unary * noise)
         return MRF(
             depth=depth,
-            weight=torch.where(measured, self.unary, nothing),
+            weight=torch.where(measured, unary, torch.zeros_like(unary)),
             local=self.local,
             nonlocal_=self.nonlocal_,
         )
