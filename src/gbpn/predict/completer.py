@@ -21,6 +21,7 @@ from gbpn.model import GBPN, Model
 from gbpn.predict import large
 from gbpn.predict.completed import CompletedDepth
 from gbpn.predict.inputs import as_image, as_intrinsics, as_sparse
+from gbpn.predict.session import Session
 
 SOLVERS = ("gbp", "exact")
 
@@ -113,6 +114,16 @@ class DepthCompleter:
         cameras = _cameras(intrinsics, len(images))
         triples = zip(images, sparses, cameras, strict=True)
         return [self(image, sparse, camera, **options) for image, sparse, camera in triples]
+
+    def session(self, image: Any, intrinsics: Any = None, *, stage: str = "last", warm: int = 2) -> Session:
+        """Measurements that come and go over one image, see `Session`; the network looks at it once.
+
+        stage  "last", or for two-stage models "first": its depth alone, without a network in each refresh
+        warm   iterations after an addition
+        """
+        if not isinstance(self.model, GBPN):
+            raise InputError(f"{self.model.config.name!r} keeps no messages: a session needs a GBPN model")
+        return Session(self.model, self.device, image, intrinsics, stage=stage, warm=warm)
 
     @torch.inference_mode()
     def _complete(self, image: Tensor, sparse: Tensor, intrinsics: Tensor) -> DepthDistribution:

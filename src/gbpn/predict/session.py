@@ -1,0 +1,386 @@
+"""Measurements that come and go over one image: the network runs once, inference goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from gbpn.depth import DepthDistribution
+from gbpn.errors import InputError
+from gbpn.frame import DepthUnit
+from gbpn.gbp import Messages
+from gbpn.model import GBPN, StageResult
+from gbpn.mrf import MRF, LocalEdges, NonLocalEdges
+from gbpn.predict import large
+from gbpn.predict.completed import CompletedDepth
+from gbpn.predict.inputs import as_image, as_intrinsics
+
+STAGES = ("first", "last")
+FEWEST_FOR_SPREAD = 8
+"""Measurements from which on their own disagreement says what is usual."""
+Numbers = float | Sequence[float] | np.ndarray | Tensor
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measurement:
+    """One measured pixel."""
+
+    x: int
+    y: int
+    depth: float
+    """Metres."""
+    std: float = 0.0
+    """Metres of noise beyond what the network expects of a measurement."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outlier:
+    """A measurement that the rest of the scene contradicts."""
+
+    x: int
+    y: int
+    depth: float
+    """What was measured, metres."""
+    expected: float
+    """What the others say, metres."""
+    sigmas: float
+    """How far off that is, in standard deviations that are usual among these measurements."""
+
+
+class Session:
+    """Depth of one image under changing measurements; made by `DepthCompleter.session`.
+
+    Changes are collected; the next look at `depth`, `confidence` or `result` runs inference. Additions
+    continue from the kept messages for `warm` iterations. Removals and corrections start from empty messages,
+    since the old evidence would live on in them for long. So does a change of the depth unit, for models that
+    count in medians.
+    """
+
+    def __init__(
+        self,
+        model: GBPN,
+        device: torch.device,
+        image: Any,
+        intrinsics: Any = None,
+        *,
+        stage: str = "last",
+        warm: int = 2,
+    ) -> None:
+        if stage not in STAGES or warm < 1:
+            raise InputError(f"stage must be 'first' or 'last' and warm at least 1; got {stage!r}, {warm}")
+        self.model, self.device, self.warm = model, device, warm
+        self.two_stages = stage == "last" and model.second is not None
+        self.iterations_done = 0
+        """Iterations of the first stage in the last refresh: how warm it was."""
+        self._points: dict[tuple[int, int], Measurement] = {}
+        self._unit: DepthUnit | None = None
+        self._messages: Messages | None = None
+        self._result: CompletedDepth | None = None
+        self._first: StageResult | None = None
+        self._see(image, intrinsics)
+
+    def add(self, x: Numbers, y: Numbers, depth: Numbers, std: Numbers | None = None) -> None:
+        """Measure at pixel x, y (or many): `depth` metres, with noise of standard deviation `std` metres.
+
+        A pixel that was measured already is corrected.
+        """
+        new = self._read(x, y, depth, std)
+        if any((one.x, one.y) in self._points for one in new):
+            self._messages = None
+        self._points.update({(one.x, one.y): one for one in new})
+        self._result = None
+
+    def update(self, x: Numbers, y: Numbers, depth: Numbers, std: Numbers | None = None) -> None:
+        """Correct measurements that are there."""
+        new = self._read(x, y, depth, std)
+        self._require_measured([(one.x, one.y) for one in new])
+        self.add(x, y, depth, std)
+
+    def remove(self, x: Numbers, y: Numbers) -> None:
+        """Take measurements back."""
+        places = list(zip(_whole(x), _whole(y), strict=True))
+        self._require_measured(places)
+        for place in places:
+            self._points.pop(place, None)
+        self._messages = self._result = None
+
+    def restart(self) -> None:
+        """Forget all messages, so that the next look is a cold run; the measurements stay."""
+        self._messages = self._result = None
+
+    def next_image(self, image: Any, intrinsics: Any = None, *, still: bool = True) -> None:
+        """The next frame of a video, with the measurements there are; if the camera stood `still`, warm."""
+        self._see(image, self._camera if intrinsics is None and still else intrinsics)
+        self._result = None
+        if not still:
+            self._messages = None
+
+    @property
+    def measurements(self) -> list[Measurement]:
+        """What is measured, in order of addition."""
+        return list(self._points.values())
+
+    @property
+    def result(self) -> CompletedDepth:
+        """The completed depth, refreshed if measurements have changed."""
+        if self._result is None:
+            self._result = self._refresh()
+        return self._result
+
+    @property
+    def depth(self) -> np.ndarray:
+        """[H, W] metres."""
+        return self.result.depth
+
+    @property
+    def confidence(self) -> np.ndarray:
+        """[H, W] in [0, 1)."""
+        return self.result.confidence
+
+    @property
+    def std(self) -> np.ndarray:
+        """[H, W] metres; needs calibrated weights and the last stage."""
+        return self.result.std
+
+    @torch.inference_mode()
+    def outliers(self, limit: float = 4.0) -> list[Outlier]:
+        """Measurements more than `limit` sigmas from what the others say of their pixel, worst first.
+
+        First by the belief without the pixel's own measurement, in which that one still echoes around loops;
+        then suspects are confirmed by a cold run without all of them. From eight measurements on, sigmas are
+        scaled by their usual (median) disagreement, since belief precision is too sure of itself.
+        """
+        suspects = self._disagreeing(self.measurements, limit)
+        if not suspects:
+            return []
+        places = {(one.x, one.y) for one in suspects}
+        rest = [one for one in self.measurements if (one.x, one.y) not in places]
+        if not rest:
+            return suspects
+        unit = self._unit_of(rest)
+        answer = self._first_stage(rest, unit, None)
+        usual = self._usual(self._scores(rest, answer, unit, own=True)[1])
+        expected, sigmas = self._scores(
+            [self._points[one.x, one.y] for one in suspects], answer, unit, own=False
+        )
+        confirmed = [
+            replace(one, expected=float(metres), sigmas=float(score / usual))
+            for one, metres, score in zip(suspects, expected, sigmas, strict=True)
+            if score / usual > limit
+        ]
+        return sorted(confirmed, key=lambda one: -one.sigmas)
+
+    def _disagreeing(self, points: list[Measurement], limit: float) -> list[Outlier]:
+        if len(points) < 2:
+            return []
+        _ = self.result
+        assert self._first is not None
+        assert self._unit is not None
+        expected, sigmas = self._scores(points, self._first, self._unit, own=True)
+        sigmas = sigmas / self._usual(sigmas)
+        found = [
+            Outlier(x=one.x, y=one.y, depth=one.depth, expected=float(metres), sigmas=float(score))
+            for one, metres, score in zip(points, expected, sigmas, strict=True)
+            if score > limit
+        ]
+        return sorted(found, key=lambda one: -one.sigmas)
+
+    def _usual(self, sigmas: Tensor) -> float:
+        """Median disagreement, as a multiple of a Gaussian's; 1 where there are too few to tell."""
+        if len(sigmas) < FEWEST_FOR_SPREAD:
+            return 1.0
+        return max(float(sigmas.median()) / 0.6745, 1e-6)
+
+    def _scores(
+        self, points: list[Measurement], answer: StageResult, unit: DepthUnit, *, own: bool
+    ) -> tuple[Tensor, Tensor]:
+        """What the others say at each point, metres, and how many of their sigmas the point is from it.
+
+        `own`: whether `answer` has seen the points themselves, so that they must be taken out.
+        """
+        top, left = self._sketch.frame.corner
+        row = torch.tensor([one.y + top for one in points])
+        column = torch.tensor([one.x + left for one in points])
+        depth = torch.tensor([one.depth for one in points]).view(1, -1, 1, 1)
+        std = torch.tensor([one.std for one in points]).view(1, -1, 1, 1)
+        value = unit.into(depth.to(self.device)).flatten().double()
+        noise = unit.variance(depth.to(self.device), std.to(self.device)).flatten().double()
+        belief = answer.inference.belief
+        information, precision, unary = (
+            maps[0, 0, row, column].double()
+            for maps in (belief.information, belief.precision, self._sketch.drawing.unary)
+        )
+        weight = unary / (1 + unary * noise)
+        if own:
+            information, precision = information - weight * value, precision - weight
+        precision = precision.clamp_min(1e-12)
+        mean = information / precision
+        sigmas = (value - mean).abs() / (1 / precision + 1 / weight).sqrt()
+        metres = unit.out(mean.view(1, -1, 1, 1).to(unit.metres)).flatten()
+        return metres.cpu(), sigmas.cpu()
+
+    def _see(self, image: Any, intrinsics: Any) -> None:
+        """Draw the field of an image."""
+        picture = as_image(image)
+        _, height, width = picture.shape
+        if large.reduction(height, width) < 1:
+            raise InputError(
+                f"a session works at full size, up to {large.MOST_PIXELS / 1e6:.1f} megapixels; "
+                f"got {height}×{width}: reduce the image"
+            )
+        camera, notice = as_intrinsics(intrinsics, image, height, width)
+        with torch.inference_mode():
+            sketch = self.model.draw(picture[None].to(self.device), camera[None].to(self.device))
+        same = getattr(self, "_image", picture).shape == picture.shape
+        if not same:
+            self._points, self._messages = {}, None
+        self._image, self._camera, self._sketch = picture, camera, sketch
+        self._notices = (notice,) if notice else ()
+        # both directions of every edge once, instead of at every refresh
+        self._drawing = replace(sketch.drawing, local=sketch.drawing.local.directed())
+
+    @torch.inference_mode()
+    def _refresh(self) -> CompletedDepth:
+        points = self.measurements
+        if not points:
+            raise InputError("there is no measurement yet: add(x, y, depth) first")
+        fresh = self._unit_of(points)
+        if self._unit is None or self.model.config.depth_scale == "median":
+            moved = self._unit is None or not torch.equal(self._unit.metres, fresh.metres)
+            self._messages = None if moved else self._messages
+            self._unit = fresh
+        first = self._first_stage(points, self._unit, self._messages)
+        self._first, self._messages = first, first.inference.messages
+        answer = self._second_stage(points, first, fresh) if self.two_stages else first.distribution
+        if not self.two_stages and self.model.second is not None:
+            answer = replace(answer, calibration=None)  # fitted to the last stage
+        return CompletedDepth(
+            distribution=answer,
+            image=self._image,
+            sparse=self._map(points, "depth")[0].cpu(),
+            intrinsics=self._camera,
+            notices=self._notices,
+        )
+
+    def _first_stage(
+        self, points: list[Measurement], unit: DepthUnit, messages: Messages | None
+    ) -> StageResult:
+        field = self._field(self._drawing, points, unit)
+        self.iterations_done = self.model.config.iterations[0]
+        if messages is not None:
+            field, self.iterations_done = _last_set(field), self.warm
+        return self.model.answer(
+            self._sketch.frame, unit, self._drawing, field, messages, self.iterations_done
+        )
+
+    def _second_stage(
+        self, points: list[Measurement], first: StageResult, fresh: DepthUnit
+    ) -> DepthDistribution:
+        """Network and inference of the second stage, which looks at the first one's depth."""
+        assert self._unit is not None
+        frame = self._sketch.frame
+        # the network sees depth over the median of today's measurements, whatever unit the field counts in
+        scale = replace(self._unit, metres=fresh.metres)
+        shift = self._unit.metres / fresh.metres
+        drawing = self.model.redraw(frame, _shifted(first, shift, scale.kind), self._sketch.drawing, scale)
+        field = self._field(drawing, points, self._unit)
+        count = self.model.config.iterations[1]
+        return self.model.answer(
+            frame, self._unit, drawing, field, first.inference.messages, count
+        ).distribution
+
+    def _field(self, drawing: Any, points: list[Measurement], unit: DepthUnit) -> MRF:
+        sparse = self._sketch.frame.padded(self._map(points, "depth"))
+        noise = None
+        if any(one.std > 0 for one in points):
+            noise = unit.variance(sparse, self._sketch.frame.padded(self._map(points, "std")))
+        field: MRF = drawing.field(unit.into(sparse), sparse > 0, noise)
+        return field
+
+    def _map(self, points: list[Measurement], name: str) -> Tensor:
+        """[1, 1, H, W] with one number of each measurement at its pixel."""
+        out = torch.zeros(1, 1, *self._image.shape[1:])
+        rows, columns = [one.y for one in points], [one.x for one in points]
+        out[0, 0, rows, columns] = torch.tensor([getattr(one, name) for one in points])
+        return out.to(self.device)
+
+    def _unit_of(self, points: list[Measurement]) -> DepthUnit:
+        depths = torch.tensor([one.depth for one in points]).view(1, 1, 1, -1).to(self.device)
+        return DepthUnit.of(self.model.config.depth_scale, depths)
+
+    def _read(self, x: Numbers, y: Numbers, depth: Numbers, std: Numbers | None) -> list[Measurement]:
+        columns, rows, metres = _whole(x), _whole(y), _list(depth)
+        noise = [0.0] * len(metres) if std is None else _list(std)
+        noise = noise * len(metres) if len(noise) == 1 else noise
+        if not len(columns) == len(rows) == len(metres) == len(noise):
+            raise InputError(
+                f"x, y, depth and std must be of one length; got {len(columns)}, {len(rows)}, {len(metres)}, "
+                f"{len(noise)}"
+            )
+        _, height, width = self._image.shape
+        for one in zip(columns, rows, metres, noise, strict=True):
+            inside = 0 <= one[0] < width and 0 <= one[1] < height
+            if not (inside and 0 < one[2] < float("inf") and 0 <= one[3] < float("inf")):
+                raise InputError(
+                    f"a measurement is x, y inside {width}×{height}, depth above 0, std at least 0; got {one}"
+                )
+        return [
+            Measurement(x=c, y=r, depth=d, std=s)
+            for c, r, d, s in zip(columns, rows, metres, noise, strict=True)
+        ]
+
+    def _require_measured(self, places: list[tuple[int, int]]) -> None:
+        missing = [place for place in places if place not in self._points]
+        if missing:
+            raise InputError(f"nothing is measured at x, y = {missing[0]}: add it first")
+
+
+def _last_set(field: MRF) -> MRF:
+    """A field whose parameters differ by iteration, held at its last ones: a warm run goes on from there."""
+
+    def last(tensor: Tensor) -> Tensor:
+        return tensor[:, -1:]
+
+    local = field.local
+    assert isinstance(local, LocalEdges)
+    far = field.nonlocal_
+    return replace(
+        field,
+        local=LocalEdges(
+            weight=last(local.weight), difference=last(local.difference), damping=last(local.damping)
+        ),
+        nonlocal_=None
+        if far is None
+        else NonLocalEdges(
+            weight=last(far.weight),
+            difference=last(far.difference),
+            offset=last(far.offset),
+            damping=last(far.damping),
+        ),
+    )
+
+
+def _shifted(result: StageResult, shift: Tensor, kind: str) -> StageResult:
+    """The same answer counted in another unit, `shift` = old unit / new unit."""
+    belief = result.inference.belief
+    if kind == "log":
+        moved = replace(belief, information=belief.information + belief.precision * shift.log())
+    else:
+        moved = replace(belief, information=belief.information * shift)
+    return replace(result, inference=replace(result.inference, belief=moved))
+
+
+def _list(values: Numbers) -> list[float]:
+    return [float(value) for value in np.asarray(values, dtype=np.float64).reshape(-1)]
+
+
+def _whole(values: Numbers) -> list[int]:
+    numbers = np.asarray(values, dtype=np.float64).reshape(-1)
+    if not np.isfinite(numbers).all():
+        raise InputError(f"x and y must be finite; got {numbers}")
+    return [int(value) for value in np.rint(numbers)]

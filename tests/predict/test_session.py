@@ -1,0 +1,218 @@
+"""Sessions: a cold refresh is the model's own answer; a warm one is close to it; noise and outliers count."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+import gbpn
+from gbpn.errors import InputError
+from gbpn.gmcn.drawing import Drawing
+from gbpn.predict.session import Session
+
+CAMERA = (60, 60, 28, 20)
+
+
+def model_of(scale: str, stages: int = 1, **overrides: object) -> gbpn.DepthCompleter:
+    torch.manual_seed(0)
+    name = "small-2" if stages == 2 else "small"
+    return gbpn.DepthCompleter(gbpn.build(name, width=0.5, depth_scale=scale, **overrides).fuse())
+
+
+COMPLETERS = {
+    "metric": lambda: model_of("metric"),
+    "log": lambda: model_of("log"),
+    "median": lambda: model_of("median"),
+    "two stages": lambda: model_of("log", 2),
+    "dynamic": lambda: model_of("metric", edges="directed", dynamic=True, nonlocal_edges=2),
+}
+
+
+@pytest.fixture(scope="module", params=COMPLETERS)
+def any_completer(request: pytest.FixtureRequest) -> gbpn.DepthCompleter:
+    return COMPLETERS[request.param]()
+
+
+@pytest.fixture(scope="module")
+def plain() -> gbpn.DepthCompleter:
+    return COMPLETERS["log"]()
+
+
+@pytest.fixture(scope="module")
+def points(depth: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    rows, columns = np.nonzero(depth)
+    return columns, rows, depth[rows, columns]
+
+
+def smooth(picture: np.ndarray) -> np.ndarray:
+    """A session's depth on a slanted wall, for outliers."""
+    height, width = picture.shape[:2]
+    return np.linspace(2, 3, width, dtype=np.float32)[None].repeat(height, 0)
+
+
+def test_a_cold_session_is_the_completer(
+    any_completer: gbpn.DepthCompleter, picture: np.ndarray, depth: np.ndarray, points: tuple
+) -> None:
+    session = any_completer.session(picture, CAMERA)
+    session.add(*points)
+    wanted = any_completer(picture, depth, CAMERA)
+    np.testing.assert_allclose(session.depth, wanted.depth, rtol=1e-5)
+    np.testing.assert_allclose(session.confidence, wanted.confidence, rtol=1e-4)
+    assert session.iterations_done == any_completer.model.config.iterations[0]
+    assert len(session.measurements) == 30
+
+
+def test_what_was_taken_back_leaves_no_trace(
+    any_completer: gbpn.DepthCompleter, picture: np.ndarray, depth: np.ndarray, points: tuple
+) -> None:
+    session = any_completer.session(picture, CAMERA)
+    session.add(*points)
+    session.add(20, 20, 9.0)
+    assert abs(session.depth - any_completer(picture, depth, CAMERA).depth).max() > 0.01
+    session.remove(20, 20)
+    np.testing.assert_allclose(session.depth, any_completer(picture, depth, CAMERA).depth, rtol=1e-4)
+    x, y, metres = (values[0] for values in points)
+    session.update(x, y, metres + 1)
+    moved = depth.copy()
+    moved[y, x] += 1
+    # in logarithms the unit stays the one of the first measurements: the same answer up to rounding
+    np.testing.assert_allclose(session.depth, any_completer(picture, moved, CAMERA).depth, rtol=1e-4)
+
+
+def test_a_warm_refresh_is_near_a_cold_one(
+    any_completer: gbpn.DepthCompleter, picture: np.ndarray, depth: np.ndarray, points: tuple
+) -> None:
+    """Within 5 % of the depth spread on average, and nearer than the answer without the news."""
+    session = any_completer.session(picture, CAMERA, warm=2)
+    session.add(*points)
+    without = session.depth
+    x, y = 30, 22
+    session.add(x, y, 5.0)
+    warm = session.depth
+    cold_iterations = any_completer.model.config.iterations[0]
+    expected = cold_iterations if any_completer.model.config.depth_scale == "median" else 2
+    assert session.iterations_done == expected
+    session.restart()
+    cold = session.depth
+    spread = cold.max() - cold.min()
+    assert np.abs(warm - cold).mean() < 0.05 * spread
+    assert abs(warm[y, x] - cold[y, x]) < abs(without[y, x] - cold[y, x])
+
+
+def test_nothing_changes_nothing_runs(plain: gbpn.DepthCompleter, picture: np.ndarray) -> None:
+    session = plain.session(picture, CAMERA)
+    with pytest.raises(InputError, match="no measurement yet"):
+        _ = session.depth
+    session.add(3, 4, 2.0)
+    first = session.result
+    assert session.result is first
+    np.testing.assert_allclose(session.depth[4, 3], 2.0, rtol=0.2)
+
+
+def test_noise_enters_as_less_weight(plain: gbpn.DepthCompleter, picture: np.ndarray, points: tuple) -> None:
+    def depth_at(std: float | None) -> float:
+        session = plain.session(picture, CAMERA)
+        session.add(*points)
+        session.add(20, 20, 9.0, std)
+        return float(session.depth[20, 20])
+
+    trusted, exact, noisy, useless = (depth_at(std) for std in (None, 0.0, 3.0, 1e6))
+    session = plain.session(picture, CAMERA)
+    session.add(*points)
+    assert trusted == exact
+    assert trusted > noisy > useless
+    assert useless == pytest.approx(float(session.depth[20, 20]), rel=1e-3)
+
+
+@pytest.mark.parametrize("kind", ["metric", "median", "log"])
+def test_the_weight_of_a_noisy_measurement(kind: str) -> None:
+    """Precision 1 / (1/w + σ²), σ in the field's unit."""
+    from gbpn.frame import DepthUnit
+
+    unit = DepthUnit(kind=kind, metres=torch.full((1, 1, 1, 1), 4.0 if kind != "metric" else 1.0))
+    depth, std = torch.full((1, 1, 1, 1), 8.0), torch.full((1, 1, 1, 1), 0.2)
+    sigma = {"metric": 0.2, "median": 0.05, "log": 0.025}[kind]
+    noise = unit.variance(depth, std)
+    assert float(noise) == pytest.approx(sigma**2)
+    drawing = Drawing(unary=torch.full((1, 1, 1, 1), 30.0), residual=depth, local=None, nonlocal_=None)  # type: ignore[arg-type]
+    field = drawing.field(depth, depth > 0, noise)
+    assert float(field.weight) == pytest.approx(1 / (1 / 30 + sigma**2), rel=1e-5)
+
+
+def test_a_planted_outlier_is_found(plain: gbpn.DepthCompleter, picture: np.ndarray) -> None:
+    wall = smooth(picture)
+    rng = np.random.default_rng(0)
+    x, y = rng.integers(0, wall.shape[1], 150), rng.integers(0, wall.shape[0], 150)
+    session = plain.session(picture, CAMERA)
+    session.add(x, y, wall[y, x])
+    assert len(session.outliers(limit=8)) <= 3
+    session.add(25, 25, 8.0)
+    worst = session.outliers(limit=8)[0]
+    assert (worst.x, worst.y, worst.depth) == (25, 25, 8.0)
+    assert worst.expected == pytest.approx(wall[25, 25], rel=0.15)
+    assert worst.sigmas > 8
+
+
+def test_video_keeps_messages_while_the_camera_stands_still(
+    plain: gbpn.DepthCompleter, picture: np.ndarray, points: tuple
+) -> None:
+    session = plain.session(picture, CAMERA)
+    session.add(*points)
+    before = session.depth
+    session.next_image(picture)
+    after = session.depth
+    assert session.iterations_done == 2
+    assert np.abs(after - before).mean() < 0.05 * (before.max() - before.min())
+    session.next_image(picture, still=False)
+    assert "60°" in " ".join(session.result.notices)  # a moved camera is a new one
+    assert session.iterations_done == 5
+    session.next_image(picture[:32, :32])
+    assert session.measurements == []  # other pixels
+
+
+def test_the_first_stage_alone(picture: np.ndarray, points: tuple) -> None:
+    completer = COMPLETERS["two stages"]()
+    first, last = (completer.session(picture, CAMERA, stage=stage) for stage in ("first", "last"))
+    for session in (first, last):
+        session.add(*points)
+    assert not np.array_equal(first.depth, last.depth)
+    with torch.inference_mode():
+        image = first.result.image[None]
+        sketch = completer.model.draw(image, first.result.intrinsics[None])
+        wanted, _ = completer.model.stages(sketch, first.result.sparse[None])
+    np.testing.assert_allclose(first.depth, wanted.distribution.mean[0, 0], rtol=1e-5)
+
+
+def test_mistakes_are_named(plain: gbpn.DepthCompleter, picture: np.ndarray) -> None:
+    session = plain.session(picture, CAMERA)
+    for arguments, message in (
+        ((56, 0, 1.0), "inside 56×40"),
+        ((0, 0, -1.0), "depth above 0"),
+        ((0, 0, 1.0, -0.1), "std at least 0"),
+        (([0, 1], 0, 1.0), "of one length"),
+        ((np.nan, 0, 1.0), "must be finite"),
+    ):
+        with pytest.raises(InputError, match=message):
+            session.add(*arguments)
+    for change in (lambda: session.remove(3, 3), lambda: session.update(3, 3, 1.0)):
+        with pytest.raises(InputError, match="nothing is measured"):
+            change()
+    with pytest.raises(InputError, match="stage must be"):
+        plain.session(picture, stage="second")
+    affine = gbpn.DepthCompleter(gbpn.build("v1", width=0.125))
+    with pytest.raises(InputError, match="keeps no messages"):
+        affine.session(picture)
+    assert isinstance(session, Session)
+    assert session.measurements == []
+
+
+def test_measurements_are_what_was_added(plain: gbpn.DepthCompleter, picture: np.ndarray) -> None:
+    session = plain.session(picture, CAMERA)
+    session.add([1, 2], [3, 4], [1.5, 2.5], 0.1)
+    session.add(1, 3, 1.75)
+    corrected, other = session.measurements
+    assert (corrected.depth, corrected.std) == (1.75, 0.0)
+    assert other == replace(other, x=2, y=4, depth=2.5, std=0.1)
