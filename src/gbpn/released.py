@@ -52,7 +52,7 @@ def _inside_stage(name: str) -> str:
         if match := re.fullmatch(r"levels\.(\d)\.down\.(.+)", rest):
             return f"layer{match[1]}_img.conv.{_norm(match[2])}"
         if match := re.fullmatch(r"levels\.(\d)\.units\.(\d)\.(.+)", rest):
-            return f"fuse{int(match[1]) + 1}.{match[2]}.{_unit(match[3])}"
+            return f"fuse{int(match[1]) + 1}.{match[2]}.{unit_name(match[3])}"
     if part == "decoder" and (match := re.fullmatch(r"levels\.(\d)\.(up|fuse)\.(.+)", rest)):
         inner = "upf" if match[2] == "up" else "conv.conv"
         return f"layer{int(match[1]) + 1}d_img.{inner}.{_norm(match[3])}"
@@ -73,7 +73,7 @@ def _block(name: str) -> str:
     return f"{BLOCK[f'{place}.{conv_or_norm}']}.{kind}"
 
 
-def _unit(name: str) -> str:
+def unit_name(name: str) -> str:
     """Inside a `GlobalLocalUnit`."""
     for ours, theirs in UNIT.items():
         if name == ours:

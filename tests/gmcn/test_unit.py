@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from gbpn.gmcn.unit import GlobalLocalUnit
-from gbpn.released import _unit
+from gbpn.released import unit_name
 
 NOISE = 1.1e-6
 """Float32 noise of the released arithmetic (GOLDENS.md); we allow ten times that."""
@@ -21,7 +21,7 @@ def unit(shared: Path) -> GlobalLocalUnit:
     import fill_state
 
     unit = GlobalLocalUnit(64, dilation=2, window=7, head_channels=32, context_channels=64).eval()
-    names = {name: f"unets.1.fuse1.0.{_unit(name)}" for name in unit.state_dict()}
+    names = {name: f"unets.1.fuse1.0.{unit_name(name)}" for name in unit.state_dict()}
     layout = [(names[n], tuple(t.shape), str(t.dtype)) for n, t in unit.state_dict().items()]
     filled = fill_state.to_state_dict(fill_state.fill(layout, 0))
     unit.load_state_dict({name: filled[theirs] for name, theirs in names.items()})
