@@ -99,7 +99,7 @@ def extremes(report: Report) -> list[tuple[str, str, int]]:
     scored = sorted(
         (row for row in rows if row.values["rmse"] == row.values["rmse"]), key=lambda r: r.values["rmse"]
     )
-    places = {0: "best", len(scored) - 1: "worst", len(scored) // 2: "median"}
+    places = {len(scored) // 2: "median", 0: "best", len(scored) - 1: "worst"}
     ordered = sorted((place, word) for place, word in places.items() if scored)
     return [(word, *_split(scored[place].name)) for place, word in ordered]
 

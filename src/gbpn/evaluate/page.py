@@ -112,11 +112,14 @@ def _table(report: Report) -> str:
     names = report.columns()
     several = len({setting_text(row.setting) for row in report.rows}) > 1
     head = ["method", *(["setting"] if several else []), *(header(n) for n in names), "s/frame"]
-    best = {n: best_of(n)(v) for n in names if (v := [r.values[n] for r in report.rows if n in r.values])}
+    best = _best(report, names)
     lines = []
     for row in report.rows:
         cells = [_text(row.method), *([_text(setting_text(row.setting))] if several else [])]
-        cells += [_number(row.values, n, row.values.get(n) == best.get(n)) for n in names]
+        cells += [
+            _number(row.values, n, row.values.get(n) == best.get((setting_text(row.setting), n)))
+            for n in names
+        ]
         lines.append(f"<tr>{''.join(cells)}{_number({'s': row.seconds}, 's')}</tr>")
     for entry in report.published:
         source = escape(f"{entry['published']}: {entry['frames']}")
@@ -125,6 +128,23 @@ def _table(report: Report) -> str:
         cells += [_number(entry, n) for n in names]
         lines.append(f'<tr class="published">{"".join(cells)}{_number(entry, "seconds")}</tr>')
     return _html_table(head, lines, 1 + several)
+
+
+def _best(report: Report, names: Sequence[str]) -> dict[tuple[str, str], float]:
+    """The best value of each metric among the methods of one setting."""
+    found: dict[tuple[str, str], list[float]] = {}
+    for row in report.rows:
+        for name in names:
+            if name in row.values:
+                found.setdefault((setting_text(row.setting), name), []).append(row.values[name])
+    return {key: best_of(key[1])(values) for key, values in found.items()}
+
+
+def _place(axis: str, value: Any) -> str:
+    """A value of the suite's axis as a column title."""
+    if isinstance(value, str):
+        return value.rpartition("/")[2]
+    return f"{100 * value:g} %" if axis == "noise" else f"{value:g}"
 
 
 def _pivot(report: Report, axis: str, metric: str) -> str:
@@ -139,7 +159,7 @@ def _pivot(report: Report, axis: str, metric: str) -> str:
             printed.setdefault(entry["method"], {})[entry["setting"][axis]] = entry[metric]
     across = sorted({value for found in ours.values() for value in found})
     best = {v: best_of(metric)([found[v] for found in ours.values() if v in found]) for v in across}
-    head = ["method", *(f"{100 * v:g} %" if axis == "noise" else f"{v:g}" for v in across)]
+    head = ["method", *(_place(axis, v) for v in across)]
     lines = []
     for name, found in ours.items():
         cells = [_number({"x": found.get(v)}, "x", found.get(v) == best[v]) for v in across]
@@ -157,7 +177,7 @@ def _extras(report: Report) -> str:
         if isinstance(entries, list) and entries and isinstance(entries[0], dict):
             keys = list(dict.fromkeys(k for e in entries for k in e))
             lines = ["<tr>" + "".join(_text(str(e.get(k, "–"))) for k in keys) + "</tr>" for e in entries]
-            out += f"<h2>{escape(name.capitalize())}</h2>" + _html_table(keys, lines, len(keys))
+            out += f"<h2>{escape(name[0].upper() + name[1:])}</h2>" + _html_table(keys, lines, len(keys))
     return out
 
 

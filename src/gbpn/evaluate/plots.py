@@ -34,16 +34,15 @@ def all_plots(report: Report, axis: str, metric: str) -> list[tuple[str, str, by
     """(file name, caption, PNG) of everything that this report can show."""
     out = []
     if axis:
-        caption = f"{header(metric)} over {axis}. Dashed: published in the paper, on its own frames."
+        caption = f"{header(metric)} over {axis}."
+        if report.published:
+            caption += " Dashed: published in the paper, on its own frames."
         out.append((f"{metric}_over_{axis}", caption, over_axis(report, axis, metric)))
     else:
-        out.append(
-            (
-                metric,
-                f"{header(metric)}, mean over frames. Grey: published in the paper, on its own frames.",
-                bars(report, metric),
-            )
-        )
+        caption = f"{header(metric)}, mean over frames."
+        if report.published:
+            caption += " Grey: published in the paper, on its own frames."
+        out.append((metric, caption, bars(report, metric)))
     single = _single_setting(report.rows)
     where = f" Here: {setting_text(single[0].setting)}." if single and axis else ""
     if any("sparsification" in row.table.curves() for row in single):
@@ -112,6 +111,8 @@ def over_axis(report: Report, axis: str, metric: str) -> bytes:
         axes.yaxis.set_major_formatter(ScalarFormatter())
     if axis == "noise":
         axes.xaxis.set_major_formatter(lambda value, _: f"{100 * value:g} %")
+    if axis == "scene":
+        axes.tick_params(axis="x", rotation=35)
     axes.set_xlabel({"noise": "relative error of the measurements"}.get(axis, axis))
     axes.set_ylabel(header(metric))
     axes.legend(frameon=False, fontsize=8)
@@ -160,11 +161,13 @@ def label(row: Row) -> str:
     return f"{row.method}, {row.setting['scene']}" if "scene" in row.setting else row.method
 
 
-def _lines(rows: Sequence[Row], axis: str, metric: str) -> dict[str, list[tuple[float, float]]]:
-    out: dict[str, list[tuple[float, float]]] = {}
+def _lines(rows: Sequence[Row], axis: str, metric: str) -> dict[str, list[tuple[Any, float]]]:
+    out: dict[str, list[tuple[Any, float]]] = {}
     for row in rows:
         if metric in row.values:
-            out.setdefault(row.method, []).append((row.setting.get(axis, 0), row.values[metric]))
+            place = row.setting.get(axis, 0)
+            place = place.rpartition("/")[2] if isinstance(place, str) else place
+            out.setdefault(row.method, []).append((place, row.values[metric]))
     return {name: sorted(points) for name, points in out.items()}
 
 

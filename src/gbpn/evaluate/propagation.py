@@ -63,12 +63,14 @@ def keep_measurements(sample: Sample, count: int) -> Sample:
 
 @torch.no_grad()
 def steps(sample: Sample, model: GBPN | None = None, iterations: int | None = None) -> list[Step]:
-    """Every sweep of the model's first stage, or of the hand-made field where there is no model."""
+    """Every sweep of the model's first stage, or of the hand-made field where there is no model.
+
+    The hand-made field is swept without reweighting, which fades a lone measurement to nothing far away.
+    """
     if model is None:
         result = infer(
             handmade.field(sample),
             iterations=iterations or 2,
-            reweighting=handmade.REWEIGHTING,
             record=True,
             backend="reference",
         )

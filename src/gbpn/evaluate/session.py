@@ -86,7 +86,9 @@ def perform(request: Request, console: Console) -> Report:
         rows=found,
         suite=suite.name,
         protocol=protocol(plan, suite),
-        published=published.beside(suite.name, published.family(request.dataset, names)),
+        published=published.beside(suite.name, published.family(request.dataset, names))
+        if suite.published
+        else [],
         extras=runtime_of(plan) if suite.name == "runtime" else {},
     )
     report.write(request.output)
@@ -107,7 +109,7 @@ def runtime_of(plan: Plan) -> dict[str, Any]:
     weights = [entry for entry in plan.entries if entry.kind == "weights"]
     measured = [{"method": e.name, **runtime.split(load(e.spec, fuse=True), sample)} for e in weights]
     printed = [
-        {k: v for k, v in entry.items() if k not in ("setting", "frames")}
+        {k: v for k, v in entry.items() if k not in ("setting", "frames", "published")}
         | {"size": entry["setting"]["size"]}
         for entry in published.beside("runtime", "nyuv2")
     ]
