@@ -1,6 +1,7 @@
 """How long each stage of a model takes, what attention and memory cost, and how near it comes to a matmul.
 
-Times are minima over repeats, so that other work on the machine disturbs them least.
+Times are minima over repeats, so that other work on the machine disturbs them least. On a busy machine count
+processor time instead, with one thread.
 """
 
 from __future__ import annotations
@@ -28,8 +29,11 @@ from gbpn.gmcn.attention import neighbourhood_attention
 from gbpn.gmcn.unit import GatedAttention
 from gbpn.model import GBPN, build
 
+Clock = Callable[[], float]
+
 MODELS = ("gbpn-1", "gbpn-2", "small")
 SIZES = ("256x320", "352x1216")
+CLOCKS: dict[str, Clock] = {"wall": time.perf_counter, "cpu": time.process_time}
 POINTS = 500
 """Measurements in the image; inference takes as long with any other number."""
 
@@ -52,17 +56,23 @@ class AttentionCall:
 
 
 def bench_models(
-    names: list[str], sizes: list[str], *, repeats: int = 5, report: Callable[[str], None] = lambda line: None
+    names: list[str],
+    sizes: list[str],
+    *,
+    repeats: int = 5,
+    clock: str = "wall",
+    report: Callable[[str], None] = lambda line: None,
 ) -> dict[str, Any]:
     """{"matmul_gflops", "threads", "models": {name: {size: {…_ms, peak_mb, params, macs, …}}}}."""
-    rates = [matmul_rate()]
+    seconds = CLOCKS[clock]
+    rates = [matmul_rate(seconds)]
     models: dict[str, dict[str, Any]] = {}
     for name in names:
         for size in sizes:
             report(f"{name} at {size}")
             height, width = parsed(size)
-            models.setdefault(name, {})[size] = bench_model(name, height, width, repeats)
-            rates.append(matmul_rate())  # the best of several moments, as for every other time
+            models.setdefault(name, {})[size] = bench_model(name, height, width, repeats, seconds)
+            rates.append(matmul_rate(seconds))  # the best of several moments, as for every other time
     rate = max(rates)
     for row in (row for sizes_ in models.values() for row in sizes_.values()):
         gigaflops = 2e-6 * row["macs"] / row["gmcn_ms"]
@@ -72,12 +82,14 @@ def bench_models(
     return {"matmul_gflops": rate, "threads": torch.get_num_threads(), "models": models}
 
 
-def bench_model(name: str, height: int, width: int, repeats: int) -> dict[str, Any]:
+def bench_model(
+    name: str, height: int, width: int, repeats: int, seconds: Clock = time.perf_counter
+) -> dict[str, Any]:
     """One model at one size, batch 1, fused for inference, random weights."""
     model = _built(name)
     inputs = _inputs(height, width)
     calls = _attention_calls(model, inputs)
-    stages, total = _stage_times(model, inputs, repeats)
+    stages, total = _stage_times(model, inputs, repeats, seconds)
     macs = list(cost.multiply_adds(build(name), height, width).values())
     for stage, count in zip(stages, macs, strict=True):
         stage["macs"] = count
@@ -85,8 +97,8 @@ def bench_model(name: str, height: int, width: int, repeats: int) -> dict[str, A
         "total_ms": total,
         "gmcn_ms": sum(stage["gmcn_ms"] for stage in stages),
         "gbp_ms": sum(stage["gbp_ms"] for stage in stages),
-        "attention_ms": _attention_time(calls, "auto", repeats),
-        "attention_reference_ms": _attention_time(calls, "reference", 1),
+        "attention_ms": _attention_time(calls, "auto", repeats, seconds),
+        "attention_reference_ms": _attention_time(calls, "reference", 1, seconds),
         "peak_mb": peak_memory(name, height, width),
         "params": cost.parameters(build(name)),
         "macs": sum(macs),
@@ -95,10 +107,10 @@ def bench_model(name: str, height: int, width: int, repeats: int) -> dict[str, A
     }
 
 
-def matmul_rate(side: int = 1536, repeats: int = 8) -> float:
+def matmul_rate(seconds: Clock = time.perf_counter, side: int = 1536, repeats: int = 8) -> float:
     """Gflop/s of this machine's float32 matrix product, with the threads that torch uses now."""
     matrix = torch.randn(side, side)
-    return 2e-6 * side**3 / _fastest(lambda: matrix @ matrix, repeats)
+    return 2e-6 * side**3 / _fastest(lambda: matrix @ matrix, repeats, seconds)
 
 
 def parsed(size: str) -> tuple[int, int]:
@@ -163,36 +175,36 @@ def _inputs(height: int, width: int) -> tuple[Tensor, Tensor, Tensor]:
 
 @torch.no_grad()
 def _stage_times(
-    model: GBPN, inputs: tuple[Tensor, Tensor, Tensor], repeats: int
+    model: GBPN, inputs: tuple[Tensor, Tensor, Tensor], repeats: int, seconds: Clock
 ) -> tuple[list[dict[str, Any]], float]:
     """Milliseconds of network and inference in each stage, and of a whole call."""
     image, sparse, intrinsics = inputs
     fastest: dict[tuple[int, str], float] = {}
 
-    def keep(stage: int, part: str, seconds: float) -> None:
-        fastest[stage, part] = min(1e3 * seconds, fastest.get((stage, part), float("inf")))
+    def keep(stage: int, part: str, taken: float) -> None:
+        fastest[stage, part] = min(1e3 * taken, fastest.get((stage, part), float("inf")))
 
-    with _stopwatch(model.second) as second_network:
+    with _stopwatch(model.second, seconds) as second_network:
         for _ in range(repeats):
-            start = time.perf_counter()
+            start = seconds()
             sketch = model.draw(image, intrinsics)
-            keep(0, "gmcn_ms", time.perf_counter() - start)
+            keep(0, "gmcn_ms", seconds() - start)
             stages = model.stages(sketch, sparse)
             for stage in range(model.config.stages):
                 second_network.clear()
-                began = time.perf_counter()
+                began = seconds()
                 next(stages)
                 network = sum(second_network)
-                keep(stage, "gbp_ms", time.perf_counter() - began - network)
+                keep(stage, "gbp_ms", seconds() - began - network)
                 if stage:
                     keep(stage, "gmcn_ms", network)
-    total = _fastest(lambda: model(*inputs), repeats)
+    total = _fastest(lambda: model(*inputs), repeats, seconds)
     parts = ("gmcn_ms", "gbp_ms")
     return [{part: fastest[stage, part] for part in parts} for stage in range(model.config.stages)], total
 
 
 @contextmanager
-def _stopwatch(module: nn.Module | None) -> Iterator[list[float]]:
+def _stopwatch(module: nn.Module | None, seconds: Clock) -> Iterator[list[float]]:
     """Seconds of every `redraw` of the module, as they happen."""
     taken: list[float] = []
     if module is None:
@@ -201,9 +213,9 @@ def _stopwatch(module: nn.Module | None) -> Iterator[list[float]]:
     redraw: Callable[..., Any] = module.redraw  # type: ignore[assignment]
 
     def timed(*args: Any) -> Any:
-        start = time.perf_counter()
+        start = seconds()
         drawing = redraw(*args)
-        taken.append(time.perf_counter() - start)
+        taken.append(seconds() - start)
         return drawing
 
     module.redraw = timed  # type: ignore[assignment]
@@ -232,7 +244,7 @@ def _attention_calls(model: GBPN, inputs: tuple[Tensor, Tensor, Tensor]) -> Coun
 
 
 @torch.no_grad()
-def _attention_time(calls: Counter[AttentionCall], backend: str, repeats: int) -> float:
+def _attention_time(calls: Counter[AttentionCall], backend: str, repeats: int, seconds: Clock) -> float:
     """Milliseconds of all these calls on channels-last tensors."""
     total = 0.0
     for call, count in calls.items():
@@ -243,15 +255,15 @@ def _attention_time(calls: Counter[AttentionCall], backend: str, repeats: int) -
         attend = partial(
             neighbourhood_attention, query, key, value, bias, dilation=call.dilation, backend=backend
         )
-        total += count * _fastest(attend, repeats)
+        total += count * _fastest(attend, repeats, seconds)
     return total
 
 
-def _fastest(work: Callable[[], Any], repeats: int) -> float:
+def _fastest(work: Callable[[], Any], repeats: int, seconds: Clock) -> float:
     """Milliseconds of the fastest of `repeats` calls."""
     taken = []
     for _ in range(repeats):
-        start = time.perf_counter()
+        start = seconds()
         work()
-        taken.append(time.perf_counter() - start)
+        taken.append(seconds() - start)
     return 1e3 * min(taken)

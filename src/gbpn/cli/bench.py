@@ -88,6 +88,9 @@ def bench_model(
         list[str] | None, typer.Option(help="HEIGHTxWIDTH; repeat for several. Default: 256x320 352x1216.")
     ] = None,
     repeats: Annotated[int, typer.Option(min=1, help="Runs of each part; the fastest counts.")] = 5,
+    cpu_time: Annotated[
+        bool, typer.Option("--cpu-time", help="Processor time of one thread: for machines that are busy.")
+    ] = False,
     json: Annotated[bool, typer.Option("--json", help="One JSON object instead of a table.")] = False,
 ) -> None:
     """Time of network and inference per stage, attention, peak memory and multiply-adds; batch 1."""
@@ -95,10 +98,19 @@ def bench_model(
 
     from gbpn.bench import model as bench
 
+    if cpu_time:
+        import torch
+
+        torch.set_num_threads(1)
+
     status = Console(stderr=True).status("measuring")
     with status:
         found = bench.bench_models(
-            model or list(bench.MODELS), size or list(bench.SIZES), repeats=repeats, report=status.update
+            model or list(bench.MODELS),
+            size or list(bench.SIZES),
+            repeats=repeats,
+            clock="cpu" if cpu_time else "wall",
+            report=status.update,
         )
     if json:
         print(json_format.dumps(found, indent=1))
