@@ -111,7 +111,8 @@ def over_axis(report: Report, axis: str, metric: str) -> bytes:
         axes.yaxis.set_major_formatter(ScalarFormatter())
     if axis == "noise":
         axes.xaxis.set_major_formatter(lambda value, _: f"{100 * value:g} %")
-    if axis == "scene":
+    if axis == "scene":  # from a desk to a street: equal ratios, not equal metres
+        axes.set_yscale("log")
         axes.tick_params(axis="x", rotation=35)
     axes.set_xlabel({"noise": "relative error of the measurements"}.get(axis, axis))
     axes.set_ylabel(header(metric))
