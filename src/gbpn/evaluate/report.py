@@ -168,7 +168,7 @@ class Report:
             cells = [f"[bold]{t}[/]" if row.values.get(n) == best.get(n) else t for n, t in texts.items()]
             brief = {k: v for k, v in row.setting.items() if k != "seeds"}  # the caption has them
             setting = [setting_text(brief)] if several else []
-            table.add_row(row.method, *setting, *cells, f"{row.seconds:.3f}")
+            table.add_row(row.method, *setting, *cells, f"{row.seconds:.2f}")
         for entry in ours:
             setting = [setting_text(entry["setting"])] if several else []
             cells = [shown(entry, n) for n in names]
@@ -221,6 +221,8 @@ def header(name: str, units: bool = True) -> str:
         text = f"RMSE −{name.removeprefix('rmse_drop_').removesuffix('pct')} %"
     else:
         text = words.get(name, name.replace("rmse", "RMSE").replace("mae", "MAE"))
+    if not units:
+        text = text.replace(" ", "")  # room is dear on a screen
     return f"{text} [{UNITS[name]}]" if units and name in UNITS else text
 
 
