@@ -82,3 +82,19 @@ def test_original_formats(kind, write, frames, tmp_path):
     assert data["rows"][0]["rmse"] > 0
     assert data["rows"][0]["measurements"] > 0
     assert (tmp_path / "report" / "index.html").stat().st_size > 10_000
+
+
+def test_a_submission_from_the_command_line(tmp_path):
+    test = tmp_path / "data" / "test_depth_completion_anonymous"
+    picture(test / "image" / "0000000000.png", 352, 1216)
+    depth16(test / "velodyne_raw" / "0000000000.png", 352, 1216, 0.05)
+    (test / "intrinsics").mkdir()
+    (test / "intrinsics" / "0000000000.txt").write_text("721.5 0 596.5 0 721.5 149.8 0 0 1")
+    command = ["eval", "kitti", "--data", str(tmp_path / "data"), "--split", "test", "--method", "nearest"]
+    result = CliRunner().invoke(
+        app, [*command, "--submission", "-o", str(tmp_path / "out")], catch_exceptions=False
+    )
+    assert result.exit_code == 0, result.output
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["0000000000.png"]
+    stored = np.asarray(Image.open(tmp_path / "out" / "0000000000.png"))
+    assert (stored.dtype, stored.shape, stored.min() > 0) == (np.uint16, (352, 1216), True)

@@ -156,7 +156,7 @@ class Report:
         if several:
             names = [name for name in names if name not in ("ause", "rmse_drop_1pct")]
         caption = f"{self.samples} frames. {self.protocol}"
-        table = Table(title=self.title, caption=caption, box=box.SIMPLE, padding=(0, 1, 0, 0))
+        table = Table(title=self.title, caption=caption, box=box.SIMPLE, padding=(0, 1, 0, 0), pad_edge=False)
         table.add_column("method", overflow="fold", min_width=17)
         if several:
             table.add_column("setting", no_wrap=True)
@@ -222,7 +222,7 @@ def header(name: str, units: bool = True) -> str:
     else:
         text = words.get(name, name.replace("rmse", "RMSE").replace("mae", "MAE"))
     if not units:
-        text = text.replace(" ", "")  # room is dear on a screen
+        text = text.replace("RMSE −", "drop").replace(" ", "")  # room is dear on a screen
     return f"{text} [{UNITS[name]}]" if units and name in UNITS else text
 
 
