@@ -160,11 +160,11 @@ class Run:
             return
         with ThreadPoolExecutor(workers) as pool:
             waiting: set[Future[Outcome]] = set()
-            rest = iter(frames)
+            rest = list(reversed(frames))
             try:
                 while True:
-                    while len(waiting) < workers and (frame := next(rest, None)) is not None:
-                        waiting.add(pool.submit(self.one, frame, identity))
+                    while rest and len(waiting) < workers:
+                        waiting.add(pool.submit(self.one, rest.pop(), identity))
                     if not waiting:
                         return
                     ended, waiting = wait(waiting, return_when=FIRST_COMPLETED)

@@ -76,6 +76,7 @@ class Sensor:
         return sparse.suffix.lower() in CLOUDS or (located and sparse.suffix.lower() == ".npy")
 
     def _from_cloud(self, cloud: Path, height: int, width: int) -> tuple[Tensor, Tensor]:
+        to_camera: Tensor | None
         if self.calib is not None:
             calibration = kitti_calibration(self.calib, self.camera)
             camera, to_camera = calibration.intrinsics, calibration.to_camera
