@@ -45,3 +45,9 @@ def demo(
     for line in lines:
         console.print(line, markup=False)
     console.print(f"{len(lines)} pictures and a page: {output / 'index.html'}", markup=False)
+    example = output / "example"
+    console.print(
+        f"next: gbpn complete {example / 'photo.jpg'} {example / 'depth.png'} --scale 1000 "
+        f"--intrinsics {example / 'camera.txt'} -o out",
+        markup=False,
+    )

@@ -17,7 +17,8 @@ from torch import Tensor
 from gbpn import pictures, scenes
 from gbpn.baselines import linear
 from gbpn.data import patterns
-from gbpn.data.depth_files import replacing
+from gbpn.data.depth_files import replacing, write_depth
+from gbpn.data.images import write_image
 from gbpn.metrics.errors import errors
 from gbpn.metrics.uncertainty import coverage
 from gbpn.predict.completed import CompletedDepth
@@ -102,8 +103,12 @@ def cases() -> list[Case]:
 
 
 def run(completer: DepthCompleter, folder: Path) -> Iterator[Shown]:
-    """Complete all cases one by one, then write `index.html`; each picture is also a PNG of its own."""
+    """Complete all cases one by one, then write `index.html`; each picture is also a PNG of its own.
+
+    `example/` gets files to go on with.
+    """
     done = []
+    write_example(folder / "example")
     for case in cases():
         shown = show(completer, case)
         pictures.save(shown.picture, folder / f"{case.scene}_{case.name}.png")
@@ -111,6 +116,23 @@ def run(completer: DepthCompleter, folder: Path) -> Iterator[Shown]:
         yield shown
     with replacing(folder / "index.html") as temporary:
         temporary.write_text(page(done, completer), encoding="utf-8")
+
+
+def write_example(folder: Path, scene: str = "kitchen") -> None:
+    """Files to try `gbpn complete` with: a picture, its camera, 500 measurements (PNG and CSV)."""
+    sample = scenes.load(scene)
+    sparse = patterns.random_points(_known(sample), np.random.default_rng(SEED), 500)
+    write_image(folder / "photo.jpg", sample.image)
+    write_depth(folder / "depth.png", sparse, 1000)
+    numbers = [float(sample.intrinsics[place]) for place in ((0, 0), (1, 1), (0, 2), (1, 2))]
+    rows, columns = np.nonzero(sparse[0].numpy())
+    lines = [f"{x},{y},{float(sparse[0, y, x]):.3f}" for y, x in zip(rows, columns, strict=True)]
+    for name, text in (
+        ("camera.txt", " ".join(f"{number:.3f}" for number in numbers)),
+        ("points.csv", "\n".join(["x,y,depth", *lines])),
+    ):
+        with replacing(folder / name) as temporary:
+            temporary.write_text(text + "\n", encoding="utf-8")
 
 
 def show(completer: DepthCompleter, case: Case) -> Shown:
@@ -145,7 +167,8 @@ def page(shown: list[Shown], completer: DepthCompleter) -> str:
         " depth, confidence and the error against the exact depth follow. Grey: nothing known.</p>",
         f"<p>Model <code>{escape(config.name)}</code>, {'+'.join(map(str, config.iterations))} iterations of "
         f"belief propagation, device {escape(str(completer.device))}. Do this with your own data: "
-        "<code>gbpn complete photo.jpg depth.png --scale 1000 -o out</code></p>",
+        "<code>gbpn complete photo.jpg depth.png --scale 1000 -o out</code> "
+        "(such files are in <code>example/</code>)</p>",
         _table(shown),
     ]
     for scene in dict.fromkeys(one.case.scene for one in shown):

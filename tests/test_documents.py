@@ -1,0 +1,179 @@
+"""What README and docs show is run: python and console blocks are executed, bash commands must be valid.
+
+A page's blocks run in order, in one namespace, in a folder with the files that the pages name. `text` and
+unmarked blocks are pictures. The weights are thin and untrained: this is about the calls.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+import pytest
+import torch
+import typer
+from PIL import Image
+
+import gbpn
+from fields import symmetric_field
+from gbpn import checkpoint, cli
+from gbpn.depth import Calibration
+from gbpn.predict.demo import write_example
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", flags=re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\]\((?!https?:)([^)#\s]+)[^)]*\)")
+
+
+def blocks(page: Path, *languages: str) -> list[tuple[str, str]]:
+    found = FENCE.findall(page.read_text(encoding="utf-8"))
+    return [(language, text) for language, text in found if language in languages]
+
+
+RUNNABLE = [page for page in PAGES if blocks(page, "python", "console")]
+
+
+def picture(path: Path, pixels: np.ndarray) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.fromarray(pixels).save(path)
+
+
+def write_frames(folder: Path, count: int, size: tuple[int, int]) -> None:
+    rng = np.random.default_rng(0)
+    for frame in range(count):
+        picture(folder / "color" / f"{frame:04}.png", rng.integers(0, 255, (*size, 3), dtype=np.uint8))
+        picture(folder / "depth" / f"{frame:04}.png", rng.integers(500, 5000, size).astype(np.uint16))
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The files that the pages name."""
+    folder = tmp_path_factory.mktemp("documents")
+    write_example(folder / "example")
+    write_example(folder / "gbpn-demo" / "example")
+    write_frames(folder / "frames", 2, (64, 96))
+    write_frames(folder / "datasets" / "pool" / "own" / "room", 4, (240, 320))
+    meta = {"dataset": "own", "K": [[250.0, 0, 160], [0, 250, 120], [0, 0, 1]], "depth_scale": 1000.0}
+    room = folder / "datasets" / "pool" / "own" / "room"
+    (room / "meta.json").write_text(json.dumps({**meta, "role": "train"}))
+    selection = folder / "datasets" / "kitti" / "depth_selection" / "val_selection_cropped"
+    name = "2011_09_26_drive_0002_sync_{}_0000000005_image_02"
+    picture(selection / "image" / f"{name.format('image')}.png", np.zeros((352, 1216, 3), np.uint8))
+    for kind in ("velodyne_raw", "groundtruth_depth"):
+        depth = np.full((352, 1216), 2560, np.uint16)
+        picture(selection / kind / f"{name.format(kind)}.png", depth)
+    (selection / "intrinsics").mkdir()
+    (selection / "intrinsics" / f"{name.format('image')}.txt").write_text("721.5 0 596.5 0 721.5 149.8 0 0 1")
+    picture(folder / "depth.png", np.full((40, 50), 2000, np.uint16))
+    np.save(folder / "depth.npy", np.full((40, 50), 2.0, np.float32))
+
+    torch.manual_seed(0)
+    model = gbpn.build("small-2", width=0.5)
+    model.calibration = Calibration(knots=(-5.0, 5.0), log_std=(0.0, -3.0))
+    checkpoint.save(model, folder / "weights.safetensors")
+    checkpoint.save(model, folder / "embedded" / "default.safetensors")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def done() -> set[str]:
+    """Commands that ran already."""
+    return set()
+
+
+def metric_maps() -> dict[str, Any]:
+    target = torch.rand(2, 1, 20, 30) + 1
+    mean = target + 0.1 * torch.randn_like(target)
+    return {
+        "mean": mean,
+        "target": target,
+        "logit": torch.randn_like(mean),
+        "std": torch.full_like(mean, 0.1),
+        "names": ["a", "b"],
+    }
+
+
+def model_inputs() -> dict[str, Any]:
+    sparse = torch.zeros(1, 1, 64, 96)
+    sparse[..., 10, 10] = 2.0
+    return {"image": torch.rand(1, 3, 64, 96), "sparse": sparse, "intrinsics": None}
+
+
+GIVEN: dict[str, Callable[[], dict[str, Any]]] = {
+    "inference.md": lambda: {"mrf": symmetric_field(12, 15)},
+    "model.md": model_inputs,
+    "uncertainty.md": metric_maps,
+}
+"""Variables that a page takes as given."""
+
+
+@pytest.mark.parametrize("page", RUNNABLE, ids=lambda page: page.name)
+def test_what_a_page_shows_runs(
+    page: Path,
+    place: Path,
+    done: set[str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(place)
+    monkeypatch.setattr(checkpoint, "EMBEDDED", place / "embedded")
+    namespace = GIVEN.get(page.name, dict)()
+    for language, text in blocks(page, "python", "console"):
+        if language == "python":
+            exec(compile(text, f"{page.name}: {text.splitlines()[0]}", "exec"), namespace)
+            continue
+        for line in text.splitlines():
+            if line.startswith("$ ") and line not in done:  # all pages share the folder
+                done.add(line)
+                monkeypatch.setattr("sys.argv", shlex.split(line[2:]))
+                assert sys.argv[0] == "gbpn", f"console blocks run gbpn only; got {line}"
+                with pytest.raises(SystemExit) as stopped:
+                    cli.main()
+                assert not stopped.value.code, (line, capsys.readouterr())
+
+
+def commands() -> list[tuple[str, str]]:
+    """Every `gbpn` command of a bash block, with its page."""
+    found = []
+    for page in PAGES:
+        for _, text in blocks(page, "bash"):
+            joined = text.replace("\\\n", " ")
+            found += [(page.name, line) for line in joined.splitlines() if line.startswith("gbpn ")]
+    return found
+
+
+@pytest.mark.parametrize(("page", "line"), commands(), ids=lambda part: part[:60])
+def test_commands_are_valid_calls(page: str, line: str) -> None:
+    words = shlex.split(line, comments=True)[1:]
+    command: click.Command = typer.main.get_command(cli.app)
+    while isinstance(command, click.Group):
+        name = words.pop(0)
+        assert name in command.commands, f"{page}: gbpn has no {name!r}"
+        command = command.commands[name]
+    command.make_context(command.name, words)  # raises on unknown options and missing arguments
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    text = FENCE.sub("", page.read_text(encoding="utf-8"))
+    missing = [link for link in LINK.findall(text) if not (page.parent / link).exists()]
+    assert not missing
+
+
+def test_the_site_builds(tmp_path: Path) -> None:
+    pytest.importorskip("mkdocs", reason="needs pip install gbpn[docs]")
+    command = [sys.executable, "-W", "ignore", "-m", "mkdocs", "build", "--strict"]
+    built = subprocess.run(
+        [*command, "--site-dir", str(tmp_path / "site")], cwd=ROOT, capture_output=True, text=True
+    )
+    assert built.returncode == 0, built.stdout + built.stderr
+    assert "five minutes" in (tmp_path / "site" / "index.html").read_text(encoding="utf-8")
