@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import copy
+from typing import Any
 
 import torch
-from torch.utils.flop_counter import FlopCounterMode
+from torch.utils.flop_counter import FlopCounterMode, register_flop_formula
 
 from gbpn.gmcn.affine import AffineNetwork
 from gbpn.model import GBPN, Model
@@ -41,3 +42,9 @@ def multiply_adds(model: Model, height: int, width: int) -> dict[str, int]:
                 twin.second.redraw(image, intrinsics, depth, depth, drawing)
             counts["stage 2"] = counter.get_total_flops() // 2
     return counts
+
+
+@register_flop_formula(torch.ops.gbpn.upscale)  # here, because torch's counter loads triton
+def _upscale_cost(x: list[int], weight: list[int], *_: Any, **__: Any) -> int:
+    batch, channels, height, width = x
+    return 2 * 4 * batch * channels * weight[1] * height * width

@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
+import gbpn.cost  # noqa: F401 - tells torch's counter what the operator costs
 from gbpn.gmcn.upscale import Upscale
 
 native = pytest.importorskip("gbpn._native", reason="needs the compiled module gbpn._native")

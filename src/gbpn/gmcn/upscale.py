@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.utils.flop_counter import register_flop_formula
 
 COMPILED = importlib.util.find_spec("gbpn._native") is not None
 
@@ -47,9 +45,3 @@ def _upscale(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
 def _shape(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     batch, _, height, width = x.shape
     return x.new_empty(batch, weight.shape[1], 2 * height, 2 * width)
-
-
-@register_flop_formula(torch.ops.gbpn.upscale)
-def _cost(x: list[int], weight: list[int], *_: Any, **__: Any) -> int:
-    batch, channels, height, width = x
-    return 2 * 4 * batch * channels * weight[1] * height * width
