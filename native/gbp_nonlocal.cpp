@@ -17,25 +17,72 @@ template <class T> struct Place {
 
     // A sender outside reads the zero border.
     void find(const T *rows, const T *columns, int64_t y, int64_t x, int64_t height, int64_t width, int count) {
+        int i = 0;
+        Pack<T> ahead{};
+        for (int lane = 0; lane < lanes<T>; ++lane) ahead[lane] = static_cast<T>(lane);
+        for (; i + lanes<T> <= count; i += lanes<T>) one<Pack<T>>(rows, columns, y, x, height, width, i, ahead);
+        for (; i < count; ++i) one<T>(rows, columns, y, x, height, width, i, T(0));
+    }
+
+  private:
+    template <class V>
+    GBPN_INLINE void one(const T *rows, const T *columns, int64_t y, int64_t x, int64_t height, int64_t width, int i,
+                         V ahead) {
+        const V zero{}, none = zero - 1;
+        const V row = load<V>(rows + i) + static_cast<T>(y);
+        const V column = load<V>(columns + i) + (ahead + static_cast<T>(x + i));
+        const V row_inside = row > none ? (row < zero + static_cast<T>(height) ? zero + 1 : zero) : zero;
+        const V inside = column > none ? (column < zero + static_cast<T>(width) ? row_inside : zero) : zero;
+        const V safe_row = where_positive(inside, row, none), safe_column = where_positive(inside, column, none);
+        const V top = floor_of(safe_row), left = floor_of(safe_column);
+        store(down + i, safe_row - top);
+        store(right + i, safe_column - left);
         const int32_t row_length = static_cast<int32_t>(width + 2);
-        const T first_row = static_cast<T>(y), last_y = static_cast<T>(height), last_x = static_cast<T>(width);
-        const int32_t first_column = static_cast<int32_t>(x);
-        for (int32_t i = 0; i < count; ++i) {
-            const T row = first_row + rows[i], column = static_cast<T>(first_column + i) + columns[i];
-            const bool inside = (row > -1) & (row < last_y) & (column > -1) & (column < last_x);
-            const T safe_row = inside ? row : T(-1), safe_column = inside ? column : T(-1);
-            int32_t top = static_cast<int32_t>(safe_row), left = static_cast<int32_t>(safe_column);
-            top -= safe_row < static_cast<T>(top) ? 1 : 0;
-            left -= safe_column < static_cast<T>(left) ? 1 : 0;
-            down[i] = safe_row - static_cast<T>(top);
-            right[i] = safe_column - static_cast<T>(left);
-            corner[i] = (top + 1) * row_length + left + 1;
+        if constexpr (sizeof(V) == sizeof(T)) {
+            corner[i] = (static_cast<int32_t>(top) + 1) * row_length + static_cast<int32_t>(left) + 1;
+        } else {
+            using I = typename PackOf<int32_t, lanes<T>>::type;
+            store(corner + i, (__builtin_convertvector(top, I) + 1) * row_length + __builtin_convertvector(left, I) + 1);
         }
+    }
+
+    template <class V> static GBPN_INLINE V floor_of(V value) {
+        V whole;
+        if constexpr (sizeof(V) == sizeof(T)) {
+            whole = static_cast<T>(static_cast<int32_t>(value));
+        } else {
+            using I = typename PackOf<int32_t, lanes<T>>::type;
+            whole = __builtin_convertvector(__builtin_convertvector(value, I), V);
+        }
+        return value < whole ? whole - 1 : whole;
     }
 };
 
-template <class T> GBPN_INLINE Two<T> first(Four<T> v) { return Two<T>{v[0], v[1]}; }
-template <class T> GBPN_INLINE Two<T> second(Four<T> v) { return Two<T>{v[2], v[3]}; }
+template <class T> GBPN_INLINE Four<T> halves_swapped(Four<T> v) {
+#if defined(__clang__) || __GNUC__ >= 12
+    return __builtin_shufflevector(v, v, 2, 3, 0, 1);
+#else
+    return Four<T>{v[2], v[3], v[0], v[1]};
+#endif
+}
+
+// Shares of the left and the right pixel of a pair.
+template <class T> GBPN_INLINE Four<T> shares(T right) {
+    const Four<T> all = Four<T>{} + right;
+    return Four<T>{1, 1, 0, 0} + all * Four<T>{-1, -1, 1, 1};
+}
+
+// Both pixels of a pair, weighed and summed; the same pair twice.
+template <class T> GBPN_INLINE Four<T> across(Four<T> pair, Four<T> share) {
+    const Four<T> weighed = pair * share;
+    return weighed + halves_swapped<T>(weighed);
+}
+
+template <class T> GBPN_INLINE void store_two(T *to, Four<T> v) {
+    Two<T> low;
+    __builtin_memcpy(&low, &v, sizeof(low));
+    store(to, low);
+}
 
 }  // namespace
 
@@ -69,7 +116,7 @@ template <class T> void nonlocal_step(const NonLocal<T> &s) {
                     const T *upper = s.field + 2 * static_cast<int64_t>(place.corner[i]);
                     const Four<T> column = load<Four<T>>(upper) * (1 - place.down[i]) +
                                            load<Four<T>>(upper + stride) * place.down[i];
-                    store(heard + 2 * i, first<T>(column) * (1 - place.right[i]) + second<T>(column) * place.right[i]);
+                    store_two<T>(heard + 2 * i, across<T>(column, shares<T>(place.right[i])));
                 }
                 const T *weights = s.edge.weight[k] + at, *differences = s.edge.difference[k] + at;
                 for (int i = 0; i < count; ++i) {
@@ -116,11 +163,11 @@ template <class T> void nonlocal_adjoint(const NonLocalAdjoint<T> &s) {
                 for (int i = 0; i < count; ++i) {
                     const T *corner = s.field + 2 * static_cast<int64_t>(place.corner[i]);
                     const Four<T> upper = load<Four<T>>(corner), lower = load<Four<T>>(corner + stride);
-                    const T down = place.down[i], right = place.right[i];
-                    const Four<T> column = upper * (1 - down) + lower * down, slope = lower - upper;
-                    store(heard + 2 * i, first<T>(column) * (1 - right) + second<T>(column) * right);
-                    store(by_row + 2 * i, first<T>(slope) * (1 - right) + second<T>(slope) * right);
-                    store(by_column + 2 * i, second<T>(column) - first<T>(column));
+                    const T down = place.down[i];
+                    const Four<T> column = upper * (1 - down) + lower * down, share = shares<T>(place.right[i]);
+                    store_two<T>(heard + 2 * i, across<T>(column, share));
+                    store_two<T>(by_row + 2 * i, across<T>(lower - upper, share));
+                    store_two<T>(by_column + 2 * i, halves_swapped<T>(column) - column);
                 }
                 const T *weights = s.edge.weight[k] + at, *differences = s.edge.difference[k] + at;
                 T *grad_weight = s.grad_weight[k] + at, *grad_difference = s.grad_difference[k] + at;
