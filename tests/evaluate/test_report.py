@@ -89,7 +89,19 @@ def test_equal_commands_write_equal_files(tree, tmp_path):
 def test_the_page_needs_nothing_else(tree, weights, tmp_path):
     learned = weights / "v9.safetensors"
     evaluate(
-        "pool", "--data", tree, "--weights", learned, "--method", "gbp_handmade", "--limit", 3, "-o", tmp_path
+        "pool",
+        "--data",
+        tree,
+        "--weights",
+        learned,
+        "--method",
+        "gbp_handmade",
+        "--limit",
+        3,
+        "--pixel",
+        "9,30",
+        "-o",
+        tmp_path,
     )
     page = (tmp_path / "index.html").read_text()
     sources = re.findall(r'(?:src|href)="([^"]*)"', page)

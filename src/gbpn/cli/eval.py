@@ -48,6 +48,9 @@ def evaluate(
     batch: Annotated[int, typer.Option(help="Frames per call of a network.", min=1)] = 1,
     fresh: Annotated[bool, typer.Option("--fresh", help="Forget results already in the folder.")] = False,
     pictures: Annotated[bool, typer.Option(help="Draw maps of the best, median and worst frame.")] = True,
+    pixel: Annotated[
+        list[str] | None, typer.Option(help="ROW,COLUMN whose learned edges are drawn. Repeat.")
+    ] = None,
     submission: Annotated[
         bool,
         typer.Option("--submission", help="KITTI: write the server's PNGs of the first weights; no report."),
@@ -87,8 +90,17 @@ def evaluate(
         batch=batch,
         fresh=fresh,
         pictures=pictures,
+        pixels=tuple(_pixel(text) for text in pixel or ()),
     )
     if submission:
         submit(request, console)
         return
     perform(request, console)
+
+
+def _pixel(text: str) -> tuple[int, int]:
+    """`120,80` to (120, 80)."""
+    row, _, column = text.partition(",")
+    if not (row.strip().isdigit() and column.strip().isdigit()):
+        raise InputError(f"--pixel must be ROW,COLUMN like 120,80; got {text!r}")
+    return int(row), int(column)

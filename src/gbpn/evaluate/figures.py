@@ -51,7 +51,7 @@ def contact_sheets(plan: Plan, report: Report) -> list[Picture]:
     return out
 
 
-def propagation(plan: Plan, report: Report) -> list[Picture]:
+def propagation(plan: Plan, report: Report, pixels: Sequence[tuple[int, int]] = ()) -> list[Picture]:
     """Sweeps from one measurement, as animation and strip, and the learned edges of the first weights."""
     weights = next((entry for entry in plan.entries if entry.kind == "weights"), None)
     if weights is None and not any(entry.spec == "gbp_handmade" for entry in plan.entries):
@@ -77,17 +77,19 @@ def propagation(plan: Plan, report: Report) -> list[Picture]:
             section="Propagation",
         ),
     ]
-    return out + (learned_edges(weights.name, model, sample) if weights and model else [])
+    return out + (learned_edges(weights.name, model, sample, pixels) if weights and model else [])
 
 
-def learned_edges(who: str, model: GBPN, sample: Sample) -> list[Picture]:
+def learned_edges(
+    who: str, model: GBPN, sample: Sample, pixels: Sequence[tuple[int, int]] = ()
+) -> list[Picture]:
     """Where the learned edges of some pixels lead; nothing for a model without them."""
     with torch.no_grad():
         sketch = model.draw(sample.image[None], sample.intrinsics[None])
     edges = sketch.drawing.nonlocal_
     if edges is None:
         return []
-    pixels = sweeps.spread_pixels(*sample.image.shape[1:])
+    pixels = pixels or sweeps.spread_pixels(*sample.image.shape[1:])
     picture = sweeps.edges_picture(sample.image, edges, pixels, corner=sketch.frame.corner)
     caption = f"Learned non-local edges of {who}: red the receiving pixel, green the places it reads."
     return [Picture(name="learned_edges", caption=caption, data=png(picture), section="Propagation")]

@@ -174,7 +174,8 @@ def _handmade(samples: Sequence[Sample], setting: Setting) -> list[Completion]:
 def _model(spec: str) -> Predictor:
     from gbpn.checkpoint import load
 
-    model = load(spec, fuse=True)
+    device = fastest_device()
+    model = load(spec, fuse=True, device=device)
     trained = model.config
 
     @torch.inference_mode()
@@ -185,20 +186,23 @@ def _model(spec: str) -> Predictor:
             )
         try:
             answer = model(
-                torch.stack([s.image for s in samples]),
-                torch.stack([s.sparse for s in samples]),
-                torch.stack([s.intrinsics for s in samples]),
+                torch.stack([s.image for s in samples]).to(device),
+                torch.stack([s.sparse for s in samples]).to(device),
+                torch.stack([s.intrinsics for s in samples]).to(device),
             )
         finally:
             model.config = trained
-        std = answer.std if answer.calibration is not None else [None] * len(samples)
+        mean, logit = answer.mean.cpu(), answer.confidence_logit.cpu()
+        std = answer.std.cpu() if answer.calibration is not None else [None] * len(samples)
         # The logit ranks pixels as the confidence does, without the sigmoid's rounding to 1.
-        return [
-            Completion(mean=mean, confidence=logit, std=sigma)
-            for mean, logit, sigma in zip(answer.mean, answer.confidence_logit, std, strict=True)
-        ]
+        return [Completion(mean=m, confidence=c, std=s) for m, c, s in zip(mean, logit, std, strict=True)]
 
     return complete
+
+
+def fastest_device() -> str:
+    """A GPU where there is one."""
+    return "cuda" if torch.cuda.is_available() else "cpu"
 
 
 def split_iterations(trained: tuple[int, ...], total: int) -> tuple[int, ...]:

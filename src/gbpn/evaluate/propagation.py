@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -89,7 +89,9 @@ def steps(sample: Sample, model: GBPN | None = None, iterations: int | None = No
     return _steps(result, unit.out, sketch.frame.cropped)
 
 
-def _steps(result: Inference, to_metres, crop) -> list[Step]:  # type: ignore[no-untyped-def]
+def _steps(
+    result: Inference, to_metres: Callable[[Tensor], Tensor], crop: Callable[[Tensor], Tensor]
+) -> list[Step]:
     return [
         Step(
             title=f"iteration {shot.iteration + 1}, {WORDS[shot.part]}",

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from gbpn.data.depth_files import replacing
 from gbpn.evaluate.run import Line, Plan
+from gbpn.evaluate.settings import Setting
 from gbpn.metrics import ERRORS, UNCERTAINTIES, MetricTable, Scores
 
 if TYPE_CHECKING:
@@ -192,7 +193,7 @@ def rows(plan: Plan, lines: Sequence[Line], by_scene: bool = False) -> list[Row]
     ]
 
 
-def described(setting: Any, plan: Plan) -> dict[str, Any]:
+def described(setting: Setting, plan: Plan) -> dict[str, Any]:
     """The setting as a report shows it, with the number of seeds where there are several."""
     listed = {"points": plan.options.get("points", 1500)} if plan.dataset == "void" else {}
     return listed | setting.describe() | ({"seeds": plan.seeds} if plan.seeds > 1 else {})

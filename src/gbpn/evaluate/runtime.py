@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -31,19 +32,16 @@ def split(model: Model, sample: Sample, repeats: int = REPEATS) -> dict[str, Any
         for stage, iterations in zip(
             model.stages(model.draw(image, intrinsics), sparse), model.config.iterations, strict=False
         ):
-            field, given = stage.field, messages
-
-            def once(field=field, given=given, iterations=iterations) -> None:  # type: ignore[no-untyped-def]
-                infer(
-                    field,
-                    given,
-                    iterations=iterations,
-                    nonlocal_steps=model.config.nonlocal_steps,
-                    backend=model.backend,
-                    reweighting=model.config.reweighting,
-                    check=False,
-                )
-
+            once = partial(
+                infer,
+                stage.field,
+                messages,
+                iterations=iterations,
+                nonlocal_steps=model.config.nonlocal_steps,
+                backend=model.backend,
+                reweighting=model.config.reweighting,
+                check=False,
+            )
             propagation += least(once, repeats, device)
             messages = stage.inference.messages
     return {

@@ -22,7 +22,7 @@ from gbpn.data.depth_files import replacing
 from gbpn.errors import InputError
 from gbpn.evaluate import published, runtime, suites
 from gbpn.evaluate.figures import contact_sheets, propagation
-from gbpn.evaluate.methods import BASELINES, distinct, method_entry, weight_entries
+from gbpn.evaluate.methods import BASELINES, distinct, fastest_device, method_entry, weight_entries
 from gbpn.evaluate.page import Picture, page
 from gbpn.evaluate.plots import all_plots
 from gbpn.evaluate.report import Report, rows
@@ -53,6 +53,8 @@ class Request:
     batch: int = 1
     fresh: bool = False
     pictures: bool = True
+    pixels: tuple[tuple[int, int], ...] = ()
+    """(row, column) whose learned edges are drawn; some over the whole image by default."""
 
 
 def perform(request: Request, console: Console) -> Report:
@@ -107,7 +109,10 @@ def runtime_of(plan: Plan) -> dict[str, Any]:
     dataset = plan.open()
     sample = plan.settings[0].measure(dataset.load(0))
     weights = [entry for entry in plan.entries if entry.kind == "weights"]
-    measured = [{"method": e.name, **runtime.split(load(e.spec, fuse=True), sample)} for e in weights]
+    device = fastest_device()
+    measured = [
+        {"method": e.name, **runtime.split(load(e.spec, fuse=True, device=device), sample)} for e in weights
+    ]
     printed = [
         {k: v for k, v in entry.items() if k not in ("setting", "frames", "published")}
         | {"size": entry["setting"]["size"]}
@@ -138,7 +143,7 @@ def write_page(request: Request, suite: suites.Suite, plan: Plan, report: Report
         for name, caption, data in all_plots(report, suite.axis, suite.metric)
     ]
     if request.pictures:
-        shown += contact_sheets(plan, report) + propagation(plan, report)
+        shown += contact_sheets(plan, report) + propagation(plan, report, request.pixels)
     for picture in shown:
         with replacing(request.output / "pictures" / f"{picture.name}.{picture.kind}") as temporary:
             temporary.write_bytes(picture.data)
