@@ -23,6 +23,8 @@ DEPTH, CONFIDENCE, ERROR = "turbo_r", "viridis", "magma"
 UNKNOWN = (60, 60, 60)
 """Colour where there is no value."""
 TEXT, BACKGROUND = (30, 30, 30), (255, 255, 255)
+FEW = 10
+"""Measurements up to which each gets a ring."""
 GAP, TITLE, BAR = 6, 18, 58
 """Pixels between panels, of a title line, and of a colour bar with its numbers."""
 
@@ -62,12 +64,21 @@ def measurements(image: Tensor, sparse: Tensor, low: float, high: float) -> Arra
     if not rows.size:
         return picture
     paint = colours(depth[rows, columns][None], low, high, DEPTH)[0]
+    if rows.size <= FEW:  # a ring that shows where to look
+        _dot(picture, rows, columns, radius + 3, np.full_like(paint, 255))
+        radius += 1
+    _dot(picture, rows, columns, radius, paint)
+    return picture
+
+
+def _dot(picture: Array, rows: Array, columns: Array, radius: int, paint: Array) -> None:
+    """Discs [N, 3] of paint around pixels, cut off at the border."""
+    height, width = picture.shape[:2]
     for dy in range(-radius, radius + 1):
         for dx in range(-radius, radius + 1):
             if dy * dy + dx * dx <= radius * radius + 1:
                 y, x = np.clip(rows + dy, 0, height - 1), np.clip(columns + dx, 0, width - 1)
                 picture[y, x] = paint
-    return picture
 
 
 def with_bar(picture: Array, low: float, high: float, palette: str, unit: str = "m") -> Array:

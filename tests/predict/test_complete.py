@@ -18,7 +18,8 @@ from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
 from gbpn import cli
-from gbpn.predict.jobs import plan
+from gbpn.predict.jobs import Run, plan
+from gbpn.predict.sources import Sensor
 
 Command = Callable[..., tuple[int, str]]
 CAMERA = "60,60,28,20"
@@ -355,6 +356,20 @@ def test_a_full_disk_leaves_nothing(gbpn: Command, scene: Path) -> None:
     assert "cannot write to" in told
     assert "File too large" in told
     assert files(scene / "out") == []
+
+
+def test_two_runs_into_one_folder(scene: Path, completer, depth: np.ndarray) -> None:
+    """Whoever is last wins, with whole files."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    frames = plan(str(scene / "image.png"), str(scene / "depth.npy")) * 4
+    runs = [Run(completer=completer, sensor=Sensor(), output=scene / "out", again=True) for _ in range(2)]
+    with ThreadPoolExecutor(2) as pool:
+        outcomes = [o for found in pool.map(lambda run: list(run.all(frames, 2)), runs) for o in found]
+    assert {outcome.state for outcome in outcomes} == {"written"}
+    assert files(scene / "out") == OUTPUTS
+    wanted = completer(scene / "image.png", depth).depth
+    np.testing.assert_array_equal(np.load(scene / "out" / "image_depth.npy"), wanted)
 
 
 def test_inputs_are_never_overwritten(gbpn: Command, scene: Path) -> None:

@@ -78,7 +78,7 @@ def test_notices_say_what_is_out_of_range(
     monkeypatch.setattr(completer.model, "card", {"trained_for": {"points": [100, 5000], "depth": [0.3, 80]}})
     camera, points, *rest = completer(picture, depth).notices
     assert "60°" in camera
-    assert points.startswith("points from 30 to 30: these weights were trained for 100 to 5000")
+    assert points.startswith("30 points: these weights were trained for 100 to 5000")
     assert rest == []
     texts = " ".join(completer(picture, depth * 1000).notices)
     assert "millimetres read as metres" in texts
@@ -170,6 +170,17 @@ def test_reduction_keeps_rays_and_the_nearest_measurement() -> None:
     full = rays(camera[None], 96, 160)
     halves = torch.nn.functional.avg_pool2d(full, 2)  # a coarse pixel looks between its four
     torch.testing.assert_close(rays(reduced[None], 48, 80), halves, atol=1e-5, rtol=0)
+
+
+def test_reduction_moves_image_and_measurements_alike() -> None:
+    """A ramp of known values: wherever a measurement lands, the image there shows what it showed before."""
+    ramp = (torch.arange(160.0) / 160).expand(3, 96, 160)
+    sparse = torch.zeros(1, 96, 160)
+    sparse[0, 50, 4:156] = torch.arange(4.0, 156)  # its own column
+    image, small, _ = large.reduce(ramp, sparse, default_intrinsics(96, 160), 0.37)
+    row, column = torch.nonzero(small[0], as_tuple=True)
+    shown = image[0, row, column] * 160
+    assert float((shown - small[0, row, column]).abs().max()) < 1.5 / 0.37  # pixels: the nearest stays
 
 
 def test_enlarging_keeps_planes_and_what_is_unobserved() -> None:

@@ -161,13 +161,15 @@ class DepthCompleter:
         values = sparse[sparse > 0]
         for name, low, high, unit in (
             ("points", len(values), len(values), ""),
+            ("pixels", height * width, height * width, ""),
             ("depth", float(values.min()), float(values.max()), " m"),
         ):
             if name in trained and (low < trained[name][0] or high > trained[name][1]):
                 lowest, highest = trained[name]
+                found = f"{low:g} {name}" if low == high else f"{name} from {low:g} to {high:g}{unit}"
                 yield (
-                    f"{name} from {low:g} to {high:g}{unit}: these weights were trained for "
-                    f"{lowest:g} to {highest:g}{unit}, expect more error than sigma says"
+                    f"{found}: these weights were trained for {lowest:g} to {highest:g}{unit}, "
+                    "expect more error than sigma says"
                 )
 
 

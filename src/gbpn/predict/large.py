@@ -24,7 +24,9 @@ def reduction(height: int, width: int) -> float:
 def reduce(image: Tensor, sparse: Tensor, intrinsics: Tensor, factor: float) -> tuple[Tensor, Tensor, Tensor]:
     """Image [3, H, W] filtered, measurements [1, H, W] each to its pixel (the nearer wins), camera along."""
     _, height, width = image.shape
-    small = functional.interpolate(image[None], scale_factor=factor, mode="bilinear", antialias=True)[0]
+    # by size, not by factor: image, measurements and answer then share one exact ratio
+    size = int(height * factor), int(width * factor)
+    small = functional.interpolate(image[None], size=size, mode="bilinear", antialias=True)[0]
     rows, columns = small.shape[1] / height, small.shape[2] / width
     y, x = torch.nonzero(sparse[0] > 0, as_tuple=True)
     # centres: (x + ½)·s − ½ in the smaller grid
