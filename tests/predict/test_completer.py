@@ -80,6 +80,7 @@ def test_notices_say_what_is_out_of_range(
     assert "60°" in camera
     assert points.startswith("30 points: these weights were trained for 100 to 5000")
     assert rest == []
+    assert "another size" in completer(picture, depth, (600, 600, 320, 240)).notices[0]
     texts = " ".join(completer(picture, depth * 1000).notices)
     assert "millimetres read as metres" in texts
     assert "trained for 0.3 to 80 m" in texts

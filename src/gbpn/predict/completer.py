@@ -99,7 +99,7 @@ class DepthCompleter:
             image=picture,
             sparse=measured,
             intrinsics=camera,
-            notices=tuple(notices + list(self._out_of_range(picture, measured))),
+            notices=tuple(notices + list(self._out_of_range(picture, measured, camera))),
         )
 
     def batch(
@@ -147,13 +147,19 @@ class DepthCompleter:
         belief = infer(last.field, solver="exact").belief
         return replace(last.distribution, mean=sketch.frame.cropped(unit.out(belief.mean)))
 
-    def _out_of_range(self, image: Tensor, sparse: Tensor) -> Iterator[str]:
+    def _out_of_range(self, image: Tensor, sparse: Tensor, intrinsics: Tensor) -> Iterator[str]:
         """Where the input leaves what the weights were trained for, as their card states it."""
         height, width = image.shape[1:]
         if (factor := large.reduction(height, width)) < 1:
             yield (
                 f"{height}×{width} is completed at {factor:.2f} of its size and enlarged again: "
                 f"images above {large.MOST_PIXELS / 1e6:.1f} megapixels are reduced"
+            )
+        x, y = float(intrinsics[0, 2]), float(intrinsics[1, 2])
+        if not (0 <= x < width and 0 <= y < height):
+            yield (
+                f"the camera's principal point ({x:.0f}, {y:.0f}) lies outside the {width}×{height} picture: "
+                "are the intrinsics those of another size?"
             )
         if (doubt := implausible(sparse.numpy())) is not None:
             yield doubt

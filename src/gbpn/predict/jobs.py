@@ -188,7 +188,9 @@ class Run:
             result = self.completer(image, measured.sparse, measured.intrinsics)
         except GbpnError as error:
             return Outcome(frame=frame, state="failed", message=str(error))
-        except MemoryError:
+        except (MemoryError, RuntimeError) as error:  # torch has no class of its own for it on CPUs
+            if isinstance(error, RuntimeError) and "memory" not in str(error):
+                raise
             return Outcome(frame=frame, state="failed", message=f"{frame.image}: not enough memory")
         notices = (*measured.notices, *result.notices)
         try:
