@@ -4,6 +4,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <stdexcept>
+#include <type_traits>
 #include <vector>
 
 #include "gbp_inference.h"
@@ -18,6 +19,8 @@ namespace {
 template <class T> Array<T> view(const Tensor &tensor) {
     Array<T> array;
     if (tensor.size() == 0) return array;  // a part that is not there
+    if (tensor.dtype() != nb::dtype<std::remove_const_t<T>>())
+        throw std::invalid_argument("all tensors must have one dtype, float32 or float64");
     array.data = static_cast<T *>(tensor.data());
     array.rank = static_cast<int>(tensor.ndim());
     if (array.rank < 2 || array.rank > 6) throw std::invalid_argument("a tensor must have 2 to 6 axes");
@@ -31,11 +34,19 @@ template <class T> Array<T> view(const Tensor &tensor) {
     return array;
 }
 
-// Reads tensors one after the other.
+// Reads tensors one after the other; all must have the batch, height and width of the first.
 struct Reader {
     const Tensors &tensors;
     size_t next = 0;
-    template <class T> void operator()(Array<T> &to) { to = view<T>(tensors.at(next++)); }
+    int64_t batch = -1, height = -1, width = -1;
+    template <class T> void operator()(Array<T> &to) {
+        to = view<T>(tensors.at(next++));
+        if (!to.data) return;
+        const int64_t b = to.shape[0], h = to.shape[to.rank - 2], w = to.shape[to.rank - 1];
+        if (batch < 0) batch = b, height = h, width = w;
+        if (b != batch || h != height || w != width)
+            throw std::invalid_argument("all tensors must have one batch size, height and width");
+    }
     template <class T> void operator()(Array<T> (&to)[2]) { (*this)(to[0]), (*this)(to[1]); }
     template <class A, class... Rest> void all(A &first, Rest &...rest) {
         (*this)(first);

@@ -101,7 +101,9 @@ class ChannelLayout:
         return channels
 
     def read(self, maps: HeadMaps) -> Drawing:
-        """Raw maps as a field: softplus for precisions, sigmoid for damping."""
+        """Raw maps as a field: softplus for precisions, sigmoid for damping; half becomes single."""
+        offset = None if maps.offset is None else at_least_single(maps.offset)
+        maps = HeadMaps(*(at_least_single(raw) for raw in maps[:3]), offset)
         precision = functional.softplus(maps.weight).add_(
             SMALLEST_WEIGHT
         )  # in place: the largest maps of all
@@ -147,6 +149,11 @@ class ChannelLayout:
         if "offset" in channels:
             biases["offset"] = torch.zeros(channels["offset"])
         return biases
+
+
+def at_least_single(maps: Tensor) -> Tensor:
+    """Inference needs float32 or float64, also where the network runs in half precision."""
+    return maps.float() if maps.dtype in (torch.float16, torch.bfloat16) else maps
 
 
 def _inverse_softplus(value: float) -> float:

@@ -42,8 +42,13 @@ def neighbourhood_attention(
     dilation           distance between neighbours; shrinks, per axis, where the image is too small for it
     scale              factor on q·k (size^−½ for unscaled queries)
     backend            "reference", "cpu", "triton", or "auto" by device and what is installed
+
+    Half precision (autocast) is attended in float32 and given back in half.
     """
     _check(query, key, value, bias, dilation)
+    if query.dtype in (torch.float16, torch.bfloat16):
+        wide = (tensor.float() for tensor in (query, key, value, bias))
+        return neighbourhood_attention(*wide, dilation=dilation, scale=scale, backend=backend).to(query.dtype)
     name = backend if backend != "auto" else _automatic(query)
     if name not in BACKENDS:
         raise BackendError(f"backend must be one of auto, {', '.join(BACKENDS)}; got {backend!r}")
