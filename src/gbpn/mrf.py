@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from gbpn.errors import InputError, require_finite, require_shape
+from gbpn.errors import InputError, extent, require_finite, require_shape
 from gbpn.gaussian import Gaussian
 
 RING = ((-1, -1), (-1, 0), (-1, 1), (0, -1), (0, 1), (1, -1), (1, 0), (1, 1))
@@ -190,10 +190,12 @@ class MRF:
     def _check_values(self, parameters: dict[str, Tensor]) -> None:
         require_finite(**parameters)
         for name, tensor in parameters.items():
-            if name.endswith("weight") and bool((tensor < 0).any()):
-                raise InputError(f"{name} must not be negative; got a minimum of {float(tensor.min()):g}")
-            if name.endswith("damping") and bool(((tensor < 0) | (tensor > 1)).any()):
-                low, high = float(tensor.min()), float(tensor.max())
+            if not name.endswith(("weight", "damping")):
+                continue
+            low, high, _ = extent(tensor)
+            if low < 0 and name.endswith("weight"):
+                raise InputError(f"{name} must not be negative; got a minimum of {low:g}")
+            if name.endswith("damping") and (low < 0 or high > 1):
                 raise InputError(f"{name} must lie in [0, 1]; got {low:g} to {high:g}")
 
 
