@@ -61,7 +61,7 @@ def test_a_cold_session_is_the_completer(
     wanted = any_completer(picture, depth, CAMERA)
     np.testing.assert_allclose(session.depth, wanted.depth, rtol=1e-5)
     np.testing.assert_allclose(session.confidence, wanted.confidence, rtol=1e-4)
-    assert session.iterations_done == any_completer.model.config.iterations[0]
+    assert session.iterations == any_completer.model.config.iterations[0]
     assert len(session.measurements) == 30
 
 
@@ -85,21 +85,32 @@ def test_what_was_taken_back_leaves_no_trace(
 def test_a_warm_refresh_is_near_a_cold_one(
     any_completer: gbpn.DepthCompleter, picture: np.ndarray, depth: np.ndarray, points: tuple
 ) -> None:
-    """Within 5 % of the depth spread on average, and nearer than the answer without the news."""
-    session = any_completer.session(picture, CAMERA, warm=2)
+    """Within 5 % of the depth spread on average, and at the point nearer than the answer without the news."""
+    session = any_completer.session(picture, CAMERA)
     session.add(*points)
     without = session.depth
     x, y = 30, 22
     session.add(x, y, 5.0)
     warm = session.depth
     cold_iterations = any_completer.model.config.iterations[0]
-    expected = cold_iterations if any_completer.model.config.depth_scale == "median" else 2
-    assert session.iterations_done == expected
+    moved = any_completer.model.config.depth_scale == "median"
+    assert session.iterations == cold_iterations + (0 if moved else 1)
     session.restart()
     cold = session.depth
     spread = cold.max() - cold.min()
     assert np.abs(warm - cold).mean() < 0.05 * spread
     assert abs(warm[y, x] - cold[y, x]) < abs(without[y, x] - cold[y, x])
+
+
+def test_messages_do_not_grow_old(plain: gbpn.DepthCompleter, picture: np.ndarray, depth: np.ndarray) -> None:
+    """A field is drawn for T iterations: after at most 2 T the next addition is a cold start."""
+    session = plain.session(picture, CAMERA)
+    ages = []
+    for place in range(8):
+        session.add(3 * place, 2 * place, 2.0 + place)
+        _ = session.depth
+        ages.append(session.iterations)
+    assert ages == [5, 6, 7, 8, 9, 10, 5, 6]
 
 
 def test_nothing_changes_nothing_runs(plain: gbpn.DepthCompleter, picture: np.ndarray) -> None:
@@ -164,11 +175,11 @@ def test_video_keeps_messages_while_the_camera_stands_still(
     before = session.depth
     session.next_image(picture)
     after = session.depth
-    assert session.iterations_done == 2
+    assert session.iterations == 6
     assert np.abs(after - before).mean() < 0.05 * (before.max() - before.min())
     session.next_image(picture, still=False)
     assert "60°" in " ".join(session.result.notices)  # a moved camera is a new one
-    assert session.iterations_done == 5
+    assert session.iterations == 5
     session.next_image(picture[:32, :32])
     assert session.measurements == []  # other pixels
 

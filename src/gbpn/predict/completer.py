@@ -115,7 +115,7 @@ class DepthCompleter:
         triples = zip(images, sparses, cameras, strict=True)
         return [self(image, sparse, camera, **options) for image, sparse, camera in triples]
 
-    def session(self, image: Any, intrinsics: Any = None, *, stage: str = "last", warm: int = 2) -> Session:
+    def session(self, image: Any, intrinsics: Any = None, *, stage: str = "last", warm: int = 1) -> Session:
         """Measurements that come and go over one image, see `Session`; the network looks at it once.
 
         stage  "last", or for two-stage models "first": its depth alone, without a network in each refresh

@@ -23,6 +23,8 @@ from gbpn.predict.inputs import as_image, as_intrinsics
 STAGES = ("first", "last")
 FEWEST_FOR_SPREAD = 8
 """Measurements from which on their own disagreement says what is usual."""
+OLDEST = 2
+"""Messages start anew before they have seen more than this many times the trained number of iterations."""
 Numbers = float | Sequence[float] | np.ndarray | Tensor
 
 
@@ -58,7 +60,8 @@ class Session:
     Changes are collected; the next look at `depth`, `confidence` or `result` runs inference. Additions
     continue from the kept messages for `warm` iterations. Removals and corrections start from empty messages,
     since the old evidence would live on in them for long. So does a change of the depth unit, for models that
-    count in medians.
+    count in medians, and an addition once messages have seen twice the iterations they were trained for: a
+    field is drawn for that many, not for its fixed point.
     """
 
     def __init__(
@@ -69,14 +72,14 @@ class Session:
         intrinsics: Any = None,
         *,
         stage: str = "last",
-        warm: int = 2,
+        warm: int = 1,
     ) -> None:
         if stage not in STAGES or warm < 1:
             raise InputError(f"stage must be 'first' or 'last' and warm at least 1; got {stage!r}, {warm}")
         self.model, self.device, self.warm = model, device, warm
         self.two_stages = stage == "last" and model.second is not None
-        self.iterations_done = 0
-        """Iterations of the first stage in the last refresh: how warm it was."""
+        self.iterations = 0
+        """Of the first stage since its messages were empty: after a cold start, as trained."""
         self._points: dict[tuple[int, int], Measurement] = {}
         self._unit: DepthUnit | None = None
         self._messages: Messages | None = None
@@ -254,6 +257,11 @@ class Session:
             moved = self._unit is None or not torch.equal(self._unit.metres, fresh.metres)
             self._messages = None if moved else self._messages
             self._unit = fresh
+        trained = self.model.config.iterations[0]
+        if self._messages is None or self.iterations + self.warm > OLDEST * trained:
+            self._messages, self.iterations = None, trained
+        else:
+            self.iterations += self.warm
         first = self._first_stage(points, self._unit, self._messages)
         self._first, self._messages = first, first.inference.messages
         answer = self._second_stage(points, first, fresh) if self.two_stages else first.distribution
@@ -270,13 +278,10 @@ class Session:
     def _first_stage(
         self, points: list[Measurement], unit: DepthUnit, messages: Messages | None
     ) -> StageResult:
-        field = self._field(self._drawing, points, unit)
-        self.iterations_done = self.model.config.iterations[0]
+        field, count = self._field(self._drawing, points, unit), self.model.config.iterations[0]
         if messages is not None:
-            field, self.iterations_done = _last_set(field), self.warm
-        return self.model.answer(
-            self._sketch.frame, unit, self._drawing, field, messages, self.iterations_done
-        )
+            field, count = _last_set(field), self.warm
+        return self.model.answer(self._sketch.frame, unit, self._drawing, field, messages, count)
 
     def _second_stage(
         self, points: list[Measurement], first: StageResult, fresh: DepthUnit
