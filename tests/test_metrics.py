@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from gbpn.errors import InputError
@@ -113,13 +113,13 @@ def by_numpy(d: np.ndarray, t: np.ndarray) -> dict[str, float]:
     """Plain loops-free restatement on one sample, float64."""
     keep = t > 1e-4
     d, t = d[keep].astype(np.float64), t[keep].astype(np.float64)
-    ratio = np.maximum(d / t, t / np.where(d == 0, 1e-8, d))
+    ratio = np.maximum(d / (t + 1e-8), t / (d + 1e-8))  # the released guard of every denominator
     out = {
         "rmse": np.sqrt(np.mean((d - t) ** 2)),
         "mae": np.mean(np.abs(d - t)),
         "irmse": np.sqrt(np.mean((1 / (d + 1e-8) - 1 / (t + 1e-8)) ** 2)),
         "imae": np.mean(np.abs(1 / (d + 1e-8) - 1 / (t + 1e-8))),
-        "rel": np.mean(np.abs(d - t) / t),
+        "rel": np.mean(np.abs(d - t) / (t + 1e-8)),
         "observed": 1.0,
     }
     for name in ERRORS:
@@ -130,6 +130,7 @@ def by_numpy(d: np.ndarray, t: np.ndarray) -> dict[str, float]:
 
 
 @given(st.integers(0, 10_000))
+@example(559)  # a target just above the limit of what counts
 @settings(max_examples=30, deadline=None)
 def test_equals_an_independent_numpy_version(seed):
     prediction, target, _ = batch(seed)
