@@ -25,6 +25,13 @@ class HeadMaps(NamedTuple):
     damping: Tensor
     offset: Tensor | None
 
+    def at_least_single(self) -> HeadMaps:
+        """Inference needs float32 or float64, also where the network runs in half precision."""
+        if self.weight.dtype not in (torch.float16, torch.bfloat16):
+            return self
+        offset = None if self.offset is None else self.offset.float()
+        return HeadMaps(self.weight.float(), self.difference.float(), self.damping.float(), offset)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Drawing:
@@ -102,8 +109,7 @@ class ChannelLayout:
 
     def read(self, maps: HeadMaps) -> Drawing:
         """Raw maps as a field: softplus for precisions, sigmoid for damping; half becomes single."""
-        offset = None if maps.offset is None else at_least_single(maps.offset)
-        maps = HeadMaps(*(at_least_single(raw) for raw in maps[:3]), offset)
+        maps = maps.at_least_single()
         precision = functional.softplus(maps.weight).add_(
             SMALLEST_WEIGHT
         )  # in place: the largest maps of all
@@ -149,11 +155,6 @@ class ChannelLayout:
         if "offset" in channels:
             biases["offset"] = torch.zeros(channels["offset"])
         return biases
-
-
-def at_least_single(maps: Tensor) -> Tensor:
-    """Inference needs float32 or float64, also where the network runs in half precision."""
-    return maps.float() if maps.dtype in (torch.float16, torch.bfloat16) else maps
 
 
 def _inverse_softplus(value: float) -> float:
