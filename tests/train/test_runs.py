@@ -116,6 +116,7 @@ def test_a_run_writes_what_a_person_wants(tmp_path, pool) -> None:
         assert (run / name).stat().st_size > 0
     assert [row["step"] for row in read_rows(run / "validation.csv")] == ["3", "6"]
     assert len(list((run / "pictures").glob("*.png"))) == 2
+    assert checkpoint.load(run / "best.safetensors").calibration is not None
     assert float(read_rows(run / "steps.csv")[0]["gradient/first.heads.weight"]) > 0
     with pytest.raises(TrainingError, match="--resume"):
         train(tiny(), pool, run, machine=MACHINE)

@@ -22,6 +22,7 @@ from gbpn.model import GBPN, AffineModel
 from gbpn.model import build as build_model
 from gbpn.train import optimiser as optimisation
 from gbpn.train.averaging import WeightAverage
+from gbpn.train.calibration import calibrate
 from gbpn.train.distributed import average, synchronise_batch_norm
 from gbpn.train.folder import RunFolder
 from gbpn.train.learner import Learner
@@ -142,6 +143,8 @@ class _Run:
                     break
         finished = self.step >= recipe.steps
         if fabric.is_global_zero:
+            if finished:
+                self._calibrate()
             write_summary(self.folder, recipe)
         fabric.barrier()
         return Outcome(step=self.step, finished=finished, best_rmse=self.best, folder=self.folder.path)
@@ -224,6 +227,13 @@ class _Run:
             checkpoint.save(judged, self.folder.last)
             watch.validated(self.step, numbers, best=better)
         self.best = self.fabric.broadcast(self.best)
+
+    def _calibrate(self) -> None:
+        """Give the finished weights their map from confidence to metres, fitted on the held-out frames."""
+        for path in (self.folder.best, self.folder.last):
+            judged = checkpoint.load(path, device=self.fabric.device)
+            judged.calibration = calibrate(judged, self.held_out, self.recipe.validation_limit)
+            checkpoint.save(judged, path)
 
     def _save(self) -> None:
         if self.fabric.is_global_zero:
