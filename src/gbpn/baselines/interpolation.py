@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 from scipy import ndimage
-from scipy.interpolate import LinearNDInterpolator, RBFInterpolator
-from scipy.spatial import QhullError
+from scipy.interpolate import RBFInterpolator
+from scipy.spatial import Delaunay, QhullError
 from torch import Tensor
 
 from gbpn.baselines.completion import Array, Completion, Measurements, as_map, nothing
@@ -81,10 +81,26 @@ def linear_depth(points: Measurements) -> tuple[Array, Array]:
     """Delaunay interpolation, nearest outside the hull, and the distance to the nearest measurement."""
     depth, distance = nearest_depth(points)
     try:
-        inside = LinearNDInterpolator(points.places, points.depth)(points.grid).reshape(points.shape)
+        inside = _on_triangles(points)
     except (QhullError, ValueError):
         return depth, distance  # fewer than three measurements, or all on a line: there is no triangle
     return np.where(np.isnan(inside), depth, inside), distance
+
+
+def _on_triangles(points: Measurements) -> Array:
+    """[H, W] linear on Delaunay triangles, NaN outside.
+
+    Looked up by matplotlib: SciPy inverts a matrix per triangle with LAPACK, whose threads wait for each
+    other for seconds on a busy machine.
+    """
+    from matplotlib.tri import LinearTriInterpolator, Triangulation
+
+    corners = Delaunay(points.places).simplices
+    (a, b), (c, d) = np.moveaxis(points.places[corners[:, 1:]] - points.places[corners[:, :1]], 0, -1)
+    corners = corners[a * d != b * c]  # flat triangles cover nothing
+    triangles = Triangulation(points.places[:, 1], points.places[:, 0], corners)
+    rows, columns = points.grid.reshape(*points.shape, 2).transpose(2, 0, 1)
+    return LinearTriInterpolator(triangles, points.depth)(columns, rows).filled(np.nan)
 
 
 def closeness(distance: Array) -> Tensor:
