@@ -151,7 +151,10 @@ def row_panels(row: Row) -> list[Array]:
     count = int((sample.sparse > 0).sum())
     panels = [
         titled(photo(sample.image), sample.name or "image"),
-        titled(measurements(sample.image, sample.sparse, low, high), f"{count} measurements"),
+        titled(
+            measurements(sample.image, sample.sparse, low, high),
+            f"{count} measurement{'' if count == 1 else 's'}",
+        ),
         titled(with_bar(colours(mean, low, high, DEPTH), low, high, DEPTH), "depth"),
     ]
     if row.confidence is not None:
