@@ -194,11 +194,18 @@ def test_cost_counts_scores_and_weighted_sum() -> None:
     assert counter.get_total_flops() == 7 * one_product
 
 
-def test_other_dtypes_say_what_to_do() -> None:
+def test_half_precision_is_attended_in_single() -> None:
     half = [tensor.detach().bfloat16() for tensor in draw((1, 8, 8, 8, 3, 1), torch.float32)[0]]
+    attended = neighbourhood_attention(*half, backend="cpu")
+    assert attended.dtype == torch.bfloat16
+    single = neighbourhood_attention(*(tensor.float() for tensor in half), backend="cpu")
+    assert torch.equal(attended, single.bfloat16())
+
+
+def test_other_dtypes_say_what_to_do() -> None:
+    whole = [tensor.detach().round().int() for tensor in draw((1, 8, 8, 8, 3, 1), torch.float32)[0]]
     with pytest.raises(InputError, match="backend='reference'"):
-        neighbourhood_attention(*half, backend="cpu")
-    assert neighbourhood_attention(*half).dtype == torch.bfloat16
+        neighbourhood_attention(*whole, backend="cpu")
 
 
 def test_without_the_compiled_module_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
