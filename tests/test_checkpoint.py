@@ -200,3 +200,15 @@ def test_info_lists_configurations_and_backends() -> None:
         assert name in result.output
     result = CliRunner().invoke(app, ["info", "small"])
     assert "untrained" in result.output
+
+
+def test_convert_takes_a_card(tmp_path: Path) -> None:
+    runner = CliRunner()
+    source, target, card = tmp_path / "in.safetensors", tmp_path / "out.safetensors", tmp_path / "card.json"
+    checkpoint.save(gbpn.build("narrow", **TINY), source)
+    card.write_text('{"licence": "MIT", "numbers": {"rmse": 0.1}}')
+    assert runner.invoke(app, ["convert", str(source), str(target), "--card", str(card)]).exit_code == 0
+    assert checkpoint.load(target).card == {"licence": "MIT", "numbers": {"rmse": 0.1}}
+    card.write_text("not json")
+    with pytest.raises(InputError, match=r"card\.json: not a readable JSON file"):
+        runner.invoke(app, ["convert", str(source), str(target), "--card", str(card)], catch_exceptions=False)

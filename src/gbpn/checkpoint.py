@@ -119,6 +119,9 @@ def write_bytes(path: Path, data: bytes) -> Path:
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(data)
+        mask = os.umask(0)
+        os.umask(mask)
+        os.chmod(temporary, 0o666 & ~mask)  # mkstemp makes private files; weights are ordinary ones
         os.replace(temporary, path)
     except BaseException:
         Path(temporary).unlink(missing_ok=True)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+
+from gbpn.errors import InputError
 
 
 def convert(
@@ -18,10 +20,12 @@ def convert(
     half: Annotated[bool, typer.Option("--half", help="Store weights in 16 bits.")] = False,
     licence: Annotated[str | None, typer.Option(help="Licence to note in the file.")] = None,
     training_data: Annotated[str | None, typer.Option(help="Training data to note in the file.")] = None,
+    notes: Annotated[
+        Path | None, typer.Option("--card", help="JSON file: licence, training_data, numbers, trained_for, …")
+    ] = None,
 ) -> None:
     """Convert weights to safetensors with the configuration inside."""
     from gbpn.checkpoint import load, read, save
-    from gbpn.errors import InputError
     from gbpn.released import is_released
 
     if target.suffix != ".safetensors":
@@ -31,9 +35,23 @@ def convert(
     if is_released(read(source)[0]):
         card.setdefault("licence", "MIT")
         card.setdefault("source", "converted from the authors' released file")
+    if notes is not None:
+        card |= _read_card(notes)
     for key, value in (("licence", licence), ("training_data", training_data)):
         if value is not None:
             card[key] = value
     save(model, target, half=half, card=card)
     megabytes = target.stat().st_size / 1e6
     typer.echo(f"{target}: {model.config.name}, {len(model.state_dict())} tensors, {megabytes:.1f} MB")
+
+
+def _read_card(path: Path) -> dict[str, Any]:
+    import json
+
+    try:
+        card = json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: not a readable JSON file ({error})") from error
+    if not isinstance(card, dict):
+        raise InputError(f"{path}: a card is one JSON object; got {type(card).__name__}")
+    return card
