@@ -37,11 +37,16 @@ def probability_loss(
 
 
 def scale_free_loss(
-    distribution: DepthDistribution, target: Tensor, *, squares: float = 3.0, doubt: float = 0.03
+    distribution: DepthDistribution,
+    target: Tensor,
+    *,
+    alpha1: float = 1.0,
+    alpha2: float = 10.0,
+    doubt: float = 0.03,
 ) -> Tensor:
     """Errors in units of each image's median known depth, so that rooms and streets weigh the same.
 
-    mean(|d| + squares·d²), less for images that are still far off (those with a handful of measurements
+    mean(alpha1·|d| + alpha2·d²), less for images that are still far off (those with a handful of measurements
     would drown the others), plus `doubt` times the negative log likelihood of the *relative* error under a
     Laplace distribution of scale `RELATIVE_SCALE`·exp(−confidence logit). The likelihood does not move the
     error: it teaches the confidence to rank pixels, and not to hide from hard ones.
@@ -52,7 +57,7 @@ def scale_free_loss(
     scaled = error / unit
     far_off = _per_image(scaled.detach().abs(), valid)
     share = RELATIVE_SCALE / (RELATIVE_SCALE + far_off)
-    depth = _per_image(scaled.abs() + squares * scaled.square(), valid)
+    depth = _per_image(alpha1 * scaled.abs() + alpha2 * scaled.square(), valid)
 
     relative = error.detach().abs() / torch.where(valid, known, torch.ones_like(known))
     logit = distribution.confidence_logit.clamp(-LOGIT_LIMIT, LOGIT_LIMIT)

@@ -21,7 +21,7 @@ def shaken(module: nn.Module) -> nn.Module:
     return module.eval()
 
 
-@pytest.mark.parametrize(
+LAYERS = pytest.mark.parametrize(
     "options",
     [
         {},
@@ -32,6 +32,9 @@ def shaken(module: nn.Module) -> nn.Module:
         {"kernel": 1, "activation": functional.gelu},
     ],
 )
+
+
+@LAYERS
 @torch.no_grad()
 def test_folding_keeps_the_function(options: dict) -> None:
     torch.manual_seed(0)
@@ -43,6 +46,27 @@ def test_folding_keeps_the_function(options: dict) -> None:
     torch.testing.assert_close(block(x), before, rtol=1e-12, atol=1e-12)
     block.fold()  # a second time changes nothing
     torch.testing.assert_close(block(x), before, rtol=1e-12, atol=1e-12)
+
+
+@LAYERS
+def test_a_norm_with_kept_statistics_learns_as_it_would_apart(options: dict) -> None:
+    """Merged into the weights for speed: the same values and gradients as convolution, then norm."""
+    torch.manual_seed(0)
+    block = shaken(ConvNorm(4, 8, **options).double())
+    x = torch.randn(2, 4, 10, 14, dtype=torch.float64, requires_grad=True)
+    tensors = [x, *block.parameters()]
+    merged = block(x)
+    padded = functional.pad(x, block.margins) if block.margins else x
+    apart = block.norm(block.conv(padded))
+    apart = apart if block.activation is None else block.activation(apart)
+    torch.testing.assert_close(merged, apart, rtol=1e-12, atol=1e-12)
+    cotangent = torch.randn_like(merged)
+    for one, other in zip(
+        torch.autograd.grad(merged, tensors, cotangent),
+        torch.autograd.grad(apart, tensors, cotangent),
+        strict=True,
+    ):
+        torch.testing.assert_close(one, other, rtol=1e-10, atol=1e-10)
 
 
 def test_replicate_padding_sees_no_border_on_a_constant_image() -> None:

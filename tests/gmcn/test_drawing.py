@@ -46,9 +46,18 @@ def test_released_channel_order() -> None:
 @pytest.mark.parametrize("edges", ["directed", "symmetric"])
 @pytest.mark.parametrize("neighbours", [4, 8])
 @pytest.mark.parametrize("nonlocal_edges", [0, 3])
-def test_a_start_is_what_the_field_says(edges: str, neighbours: int, nonlocal_edges: int) -> None:
-    start = Start(weight=8, diagonal=1.5, nonlocal_=2.5, unary=4, damping=0.6, residual=-3)
-    layout = ChannelLayout(sets=2, edges=edges, neighbours=neighbours, nonlocal_edges=nonlocal_edges)
+@pytest.mark.parametrize("relative", [False, True])
+def test_a_start_is_what_the_field_says(
+    edges: str, neighbours: int, nonlocal_edges: int, relative: bool
+) -> None:
+    start = Start(weight=8, diagonal=1.5, nonlocal_=2.5, unary=4, damping=0.6, residual=-3, difference=0.1)
+    layout = ChannelLayout(
+        sets=2,
+        edges=edges,
+        neighbours=neighbours,
+        nonlocal_edges=nonlocal_edges,
+        unit=start if relative else None,
+    )
     maps = {name: bias.view(1, -1, 1, 1).expand(1, -1, 5, 6) for name, bias in layout.biases(start).items()}
     drawing = layout.read(HeadMaps(maps["weight"], maps["difference"], maps["damping"], maps.get("offset")))
     sparse = torch.ones(1, 1, 5, 6)
@@ -70,3 +79,17 @@ def test_a_start_is_what_the_field_says(edges: str, neighbours: int, nonlocal_ed
 def test_the_released_start_is_exactly_zero() -> None:
     for bias in ChannelLayout.of(named("gbpn-2"), 1).biases(Start()).values():
         assert not bias.any()
+
+
+def test_relative_heads_speak_in_multiples_of_the_start() -> None:
+    """The same output means a weak axial edge and a strong measurement, each for its own kind."""
+    start = Start(weight=8, diagonal=1.5, unary=300, difference=0.02)
+    layout = ChannelLayout(sets=1, edges="symmetric", neighbours=8, nonlocal_edges=0, unit=start)
+    maps = {name: torch.full((1, count, 5, 6), 2.0) for name, count in layout.channels.items()}
+    drawing = layout.read(HeadMaps(maps["weight"], maps["difference"], maps["damping"], None))
+    said = torch.nn.functional.softplus(torch.tensor(2.0))
+    torch.testing.assert_close(drawing.unary, (300 * said).expand_as(drawing.unary))
+    weight = drawing.local.weight[0, 0, :, 2, 3]
+    torch.testing.assert_close(weight, said * torch.tensor([8, 8, 1.5, 1.5]))
+    torch.testing.assert_close(drawing.local.difference, torch.full_like(drawing.local.difference, 0.04))
+    assert float(drawing.residual.mean()) == 2.0  # a logit, not a precision

@@ -18,6 +18,7 @@ from PIL import Image
 from gbpn import build, checkpoint
 from gbpn.data import open_dataset, sparsify
 from gbpn.errors import TrainingError
+from gbpn.losses import scale_free_loss
 from gbpn.metrics import MetricTable
 from gbpn.train.checkpoints import Checkpoints
 from gbpn.train.folder import RunFolder
@@ -199,6 +200,35 @@ def test_a_run_that_diverges_stops_with_its_checkpoint(tmp_path, pool) -> None:
     recipe = tiny("steps=200", "peak_rate=1e30", "clip_norm=1e30", "weight_decay=0", "validate_every=500")
     with pytest.raises(TrainingError, match=r"not finite at step \d+.*frames made/room"):
         train(recipe, pool, run, machine=MACHINE)
+
+
+def test_a_gradient_that_is_not_finite_costs_its_step_only(tmp_path, pool, monkeypatch) -> None:
+    """Here the second step's; the run goes on, and the weights stay finite."""
+    seen = []
+
+    def spoilt(distribution, target, **options):
+        loss = scale_free_loss(distribution, target, **options)
+        seen.append(loss)
+        if len(seen) == 2:
+            loss.register_hook(lambda gradient: gradient * torch.nan)
+        return loss
+
+    monkeypatch.setattr("gbpn.train.learner.scale_free_loss", spoilt)
+    outcome = train(tiny("steps=4"), pool, tmp_path / "run", machine=MACHINE)
+    assert outcome.finished
+    assert all(tensor.isfinite().all() for tensor in final_state(tmp_path / "run")["model"].values())
+
+
+def test_one_trained_stage_becomes_the_first_of_two(tmp_path, pool) -> None:
+    train(tiny("steps=2"), pool, tmp_path / "one", machine=MACHINE)
+    best = tmp_path / "one" / "best.safetensors"
+    settings = ["steps=1", f"start_from={best}", "model.width=1", "peak_rate=1e-12"]
+    settings += ["model.iterations=(2, 2)", "model.second_stage=refine"]
+    train(tiny(*settings), pool, tmp_path / "two", machine=MACHINE)
+    one, two = checkpoint.load(best), checkpoint.load(tmp_path / "two" / "last.safetensors")
+    assert two.config.stages == 2
+    for name, tensor in one.first.named_parameters():
+        torch.testing.assert_close(two.first.get_parameter(name), tensor, rtol=0, atol=1e-5)
 
 
 def miniature(kind: str, root: Path) -> Path | None:

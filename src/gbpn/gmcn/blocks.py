@@ -57,9 +57,28 @@ class ConvNorm(nn.Module):
             x = functional.pad(x, self.margins)
         if self.folded and fused.fits(self.conv, x, self.activation) and isinstance(self.conv, nn.Conv2d):
             return fused.convolution(self.conv, x, self.activation, add)
-        x = self.norm(self.conv(x))
+        x = self._merged(x) if self._frozen else self.norm(self.conv(x))
         x = x if self.activation is None else self.activation(x)
         return x if add is None else add + x
+
+    @property
+    def _frozen(self) -> bool:
+        """Whether the convolution learns under a norm whose statistics are kept, as in trained encoders."""
+        return torch.is_grad_enabled() and not self.norm.training and isinstance(self.norm, nn.BatchNorm2d)
+
+    def _merged(self, x: Tensor) -> Tensor:
+        """norm(conv(x)) with the norm's scale on the weights: one pass over the maps less, both ways."""
+        norm, conv = self.norm, self.conv
+        assert isinstance(norm, nn.BatchNorm2d)
+        assert norm.running_mean is not None
+        assert norm.running_var is not None
+        scale = norm.weight * (norm.running_var + norm.eps).rsqrt()
+        bias = norm.bias - norm.running_mean * scale
+        if isinstance(conv, nn.ConvTranspose2d):
+            weight = conv.weight * scale.view(1, -1, 1, 1)
+            return functional.conv_transpose2d(x, weight, bias, conv.stride)
+        weight = conv.weight * scale.view(-1, 1, 1, 1)
+        return conv._conv_forward(x, weight, bias)
 
     @property
     def folded(self) -> bool:

@@ -74,6 +74,8 @@ class ChannelLayout:
     edges: str
     neighbours: int
     nonlocal_edges: int
+    unit: Start | None = None
+    """What a precision or a difference of 1, as the heads say it, stands for; None: for 1."""
 
     @classmethod
     def of(cls, config: ModelConfig, stage: int) -> ChannelLayout:
@@ -82,6 +84,7 @@ class ChannelLayout:
             edges=config.edges,
             neighbours=config.neighbours,
             nonlocal_edges=config.nonlocal_edges,
+            unit=config.start if config.relative_heads else None,
         )
 
     @property
@@ -113,8 +116,13 @@ class ChannelLayout:
         precision = functional.softplus(maps.weight).add_(
             SMALLEST_WEIGHT
         )  # in place: the largest maps of all
+        difference = maps.difference
+        if self.unit is not None:
+            units = precision.new_tensor([self.unit.unary, 1.0, *self._pairwise(self.unit)])
+            precision = precision * units.view(-1, 1, 1)
+            difference = difference * self.unit.difference
         weight = precision[:, 2:].unflatten(1, (self.sets, -1))  # [B, T, local + nonlocal, H, W]
-        difference = maps.difference.unflatten(1, (self.sets, -1))
+        difference = difference.unflatten(1, (self.sets, -1))
         damping = maps.damping.sigmoid().unflatten(1, (self.sets, -1))
         far = None
         if maps.offset is not None:
@@ -137,24 +145,30 @@ class ChannelLayout:
 
     def biases(self, start: Start) -> dict[str, Tensor]:
         """Last-layer biases with which `read` gives what `start` says."""
-        axial, diagonal, far, unary = (
-            _inverse_softplus(w) for w in (start.weight, start.diagonal, start.nonlocal_, start.unary)
-        )
-        if self.edges == "directed":
-            local = [diagonal, axial, diagonal] * 4 if self.senders == 3 else [axial] * 4
-        else:
-            local = [axial, axial, diagonal, diagonal][: self.neighbours // 2]
-        one_set = local + [far] * self.nonlocal_edges
+        precisions = [start.unary, *self._pairwise(start)]
+        if self.unit is not None:
+            units = [self.unit.unary, *self._pairwise(self.unit)]
+            precisions = [wanted / unit for wanted, unit in zip(precisions, units, strict=True)]
+        unary, *pairwise = (_inverse_softplus(w) for w in precisions)
         channels = self.channels
         damping = math.log(start.damping / (1 - start.damping))
         biases = {
-            "weight": torch.tensor([unary, start.residual] + one_set * self.sets),
+            "weight": torch.tensor([unary, start.residual, *pairwise]),
             "difference": torch.zeros(channels["difference"]),
             "damping": torch.full((channels["damping"],), damping),
         }
         if "offset" in channels:
             biases["offset"] = torch.zeros(channels["offset"])
         return biases
+
+    def _pairwise(self, start: Start) -> list[float]:
+        """Precisions of the pairwise channels, in their order."""
+        axial, diagonal = start.weight, start.diagonal
+        if self.edges == "directed":
+            local = [diagonal, axial, diagonal] * 4 if self.senders == 3 else [axial] * 4
+        else:
+            local = [axial, axial, diagonal, diagonal][: self.neighbours // 2]
+        return (local + [start.nonlocal_] * self.nonlocal_edges) * self.sets
 
 
 def _inverse_softplus(value: float) -> float:

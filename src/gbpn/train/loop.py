@@ -18,7 +18,7 @@ from gbpn import checkpoint
 from gbpn.data import RECIPES as AUGMENTATIONS
 from gbpn.data import Batch, TrainingView, open_dataset
 from gbpn.errors import BackendError, TrainingError
-from gbpn.model import GBPN, AffineModel
+from gbpn.model import GBPN, AffineModel, from_config
 from gbpn.model import build as build_model
 from gbpn.train import optimiser as optimisation
 from gbpn.train.averaging import WeightAverage
@@ -35,6 +35,9 @@ from gbpn.train.watch import Watch
 
 RECORD_EVERY = 20
 """Steps between rows of steps.csv."""
+
+BROKEN_STEPS = 3
+"""More steps than this in a row without a finite gradient end the run."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,12 +105,14 @@ class _Run:
 
         torch.manual_seed(recipe.seed)
         self.network = _start_model(recipe)
+        if fabric.device.type == "cpu":  # as oneDNN likes it
+            self.network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         if fabric.world_size > 1:
             synchronise_batch_norm(self.network)
         optimiser = optimisation.build(self.network, recipe)
         self.learner, self.optimiser = fabric.setup(Learner(self.network, recipe), optimiser)
         self.average = WeightAverage(self.network, recipe.average_decay)
-        self.step, self.failures = 0, 0
+        self.step, self.failures, self.broken = 0, 0, 0
         self.best: float | None = None
         if resume:
             self._restore()
@@ -187,7 +192,8 @@ class _Run:
         values = average(torch.stack([*losses.values(), norm]).detach().cpu()).tolist()
         numbers = dict(zip([*losses, "gradient_norm"], values, strict=True))
         self._require_finite(numbers, batch.names)
-        skipped = self.step >= recipe.skip_after and numbers["gradient_norm"] > recipe.skip_norm
+        broken = not math.isfinite(numbers["gradient_norm"])
+        skipped = broken or (self.step >= recipe.skip_after and numbers["gradient_norm"] > recipe.skip_norm)
         if not skipped:
             self.optimiser.step()
         if self.step >= recipe.average_from:
@@ -196,7 +202,10 @@ class _Run:
         return numbers | {f"gradient/{part}": value for part, value in norms.items()}
 
     def _require_finite(self, numbers: dict[str, float], names: tuple[str, ...]) -> None:
-        if not all(math.isfinite(value) for value in numbers.values()):
+        """A gradient alone that is not finite costs its step; a loss, or too many gradients, end the run."""
+        sound = {name: math.isfinite(value) for name, value in numbers.items()}
+        self.broken = 0 if sound["gradient_norm"] else self.broken + 1
+        if not all(sound[name] for name in sound if name != "gradient_norm") or self.broken > BROKEN_STEPS:
             said = ", ".join(f"{name} {value:g}" for name, value in numbers.items())
             raise TrainingError(
                 f"not finite at step {self.step}: {said}; frames {', '.join(names)}: lower peak_rate or "
@@ -216,7 +225,7 @@ class _Run:
     def _validate(self, watch: Watch) -> None:
         weights = self.average.weights(self.network)
         if self.fabric.is_global_zero:
-            judged = build_model(self.recipe.model, **self.recipe.model_options).to(self.fabric.device)
+            judged = from_config(self.network.config).to(self.fabric.device)
             judged.load_state_dict(weights)
             picture = self.folder.pictures / f"step-{self.step:08d}.png"
             numbers = validate(judged, self.held_out, self.recipe, picture)
@@ -263,10 +272,23 @@ class _Run:
 
 def _start_model(recipe: Recipe) -> GBPN | AffineModel:
     if recipe.start_from:
-        return checkpoint.load(recipe.start_from, **recipe.model_options)
+        return _continued(recipe)
     model = build_model(recipe.model, **recipe.model_options)
     if recipe.imagenet:
         model.start_from_imagenet()
+    return model
+
+
+def _continued(recipe: Recipe) -> GBPN | AffineModel:
+    """The model of `start_from`, changed as the recipe says; one stage can become the first of two."""
+    trained = checkpoint.load(recipe.start_from)
+    config = trained.config.overridden(recipe.model_options)
+    if not (trained.config.stages == 1 and config.stages == 2):
+        return checkpoint.load(recipe.start_from, **recipe.model_options)
+    model = from_config(config)
+    assert isinstance(model, GBPN)
+    assert isinstance(trained, GBPN)
+    model.first.load_state_dict(trained.first.state_dict())
     return model
 
 

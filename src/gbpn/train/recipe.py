@@ -178,16 +178,18 @@ KITTI = replace(
 )
 
 SMALL = Recipe(
-    model="small-2",
+    model="small",
     imagenet=True,
     freeze_encoder_statistics=True,
     loss="scale-free",
+    alpha2=10.0,
     first_stage=0.5,
     dataset="pool",
     dataset_options={"holdout": 0.05},
     augmentation="varied",
     steps=12_000,
-    batch=4,
+    batch=8,
+    peak_rate=2.5e-3,
     encoder_rate=0.3,
     rate_noise=0.0,
     clip_norm=1.0,
