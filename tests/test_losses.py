@@ -104,7 +104,7 @@ def test_scale_free_loss_by_hand() -> None:
         mean=mean, confidence_logit=torch.zeros_like(mean), belief_precision=torch.ones_like(mean)
     )
     far_off = 0.2 / 3  # mean |d| in units of the median, 2 m
-    depth = far_off + 3.0 * (0.02 / 3)
+    depth = far_off + 10.0 * (0.02 / 3)
     surprise = far_off / 0.05  # the same pixels, relative to their own depth; logit 0
     wanted = 0.05 / (0.05 + far_off) * depth + 0.03 * surprise
     torch.testing.assert_close(scale_free_loss(distribution, target), torch.tensor(wanted))
