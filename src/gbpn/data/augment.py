@@ -107,6 +107,8 @@ class VariedRecipe:
     """Share of frames that lose their colour."""
     points: tuple[int, int] = (5, 20000)
     """Range of the number of random measurements, log-uniform."""
+    corrupted: float = 0.2
+    """Share of frames with noise and outliers in their measurements."""
     pattern: str | None = None
     """One fixed pattern such as points:500; None draws from the mixture of all."""
     whole_frame = False
@@ -124,7 +126,7 @@ class VariedRecipe:
             return sample  # a real sensor measured; its pattern stays
         if self.pattern is not None:
             return sampling.sparsify(sample, self.pattern, rng)
-        return sampling.mixture(sample, rng, self.points)
+        return sampling.mixture(sample, rng, self.points, self.corrupted)
 
     def _place(self, sample: Sample, rng: np.random.Generator) -> Sample:
         full_height, full_width = sample.image.shape[-2:]

@@ -104,8 +104,10 @@ def parse(spec: str) -> list[tuple[str, float]]:
     return parts
 
 
-def mixture(sample: Sample, rng: np.random.Generator, points: tuple[int, int] = (5, 20000)) -> Sample:
-    """A random sensor for training variety: any pattern, mildly corrupted in a fifth of the cases.
+def mixture(
+    sample: Sample, rng: np.random.Generator, points: tuple[int, int] = (5, 20000), corrupted: float = 0.2
+) -> Sample:
+    """A random sensor for training variety: any pattern, a share of `corrupted` with noise and outliers.
 
     Half the draws are uniform random points, their number log-uniform in `points` and at most a third of
     the frame.
@@ -126,7 +128,7 @@ def mixture(sample: Sample, rng: np.random.Generator, points: tuple[int, int] = 
             p=[0.5, 0.1, 0.1, 0.08, 0.04, 0.1, 0.08],
         )
     )
-    if spec != "lidar" and rng.random() < 0.2:
+    if spec != "lidar" and rng.random() < corrupted:
         spec += f"+noise:{rng.uniform(0, 0.05):.3f}+outliers:{rng.uniform(0, 0.03):.3f}"
     measured = _any_lidar(sample, rng) if spec == "lidar" else sparsify(sample, spec, rng)
     # A reach below everything in view leaves nothing to learn from.
