@@ -202,7 +202,7 @@ def test_a_run_that_diverges_stops_with_its_checkpoint(tmp_path, pool) -> None:
         train(recipe, pool, run, machine=MACHINE)
 
 
-def test_a_gradient_that_is_not_finite_costs_its_step_only(tmp_path, pool, monkeypatch) -> None:
+def test_a_gradient_that_is_not_finite_costs_its_step_only(tmp_path, pool, monkeypatch, capsys) -> None:
     """Here the second step's; the run goes on, and the weights stay finite."""
     seen = []
 
@@ -216,6 +216,7 @@ def test_a_gradient_that_is_not_finite_costs_its_step_only(tmp_path, pool, monke
     monkeypatch.setattr("gbpn.train.learner.scale_free_loss", spoilt)
     outcome = train(tiny("steps=4"), pool, tmp_path / "run", machine=MACHINE)
     assert outcome.finished
+    assert "skipped: step 1, no finite gradient" in capsys.readouterr().out
     assert all(tensor.isfinite().all() for tensor in final_state(tmp_path / "run")["model"].values())
 
 

@@ -119,7 +119,7 @@ class ChannelLayout:
         difference = maps.difference
         if self.unit is not None:
             units = precision.new_tensor([self.unit.unary, 1.0, *self._pairwise(self.unit)])
-            precision = precision * units.view(-1, 1, 1)
+            precision.mul_(units.view(-1, 1, 1))
             difference = difference * self.unit.difference
         weight = precision[:, 2:].unflatten(1, (self.sets, -1))  # [B, T, local + nonlocal, H, W]
         difference = difference.unflatten(1, (self.sets, -1))

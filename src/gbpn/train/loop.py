@@ -132,6 +132,10 @@ class _Run:
                 self._count(failures, watch)
                 recorded = self.step == 0 or (self.step + 1) % RECORD_EVERY == 0
                 numbers = self._learn(batch, detailed=recorded)
+                if self.broken:
+                    watch.say(
+                        f"[yellow]skipped:[/] step {self.step}, no finite gradient; {', '.join(batch.names)}"
+                    )
                 self.step += 1
                 now = time.perf_counter()
                 numbers["samples_per_s"], clock = recipe.batch / (now - clock), now
