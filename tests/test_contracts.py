@@ -20,7 +20,7 @@ PACKAGE = ROOT / "src" / "gbpn"
 LAYERS = {
     "ground": ("gaussian", "camera", "errors", "launch"),
     "boxes": ("sample", "mrf", "depth", "config"),
-    "workers": ("data", "gmcn", "gbp", "baselines", "losses", "metrics", "pictures", "scenes"),
+    "workers": ("data", "gmcn", "gbp", "baselines", "losses", "metrics", "pictures", "scenes", "selfcheck"),
     "whole": ("model", "checkpoint", "frame", "released", "hub", "cost"),
     "uses": ("predict", "session", "train", "evaluate", "export", "bench"),
     "doors": ("cli", "studio"),

@@ -125,3 +125,21 @@ def test_scale_free_confidence_is_best_where_it_says_the_expected_error() -> Non
     torch.testing.assert_close(
         0.05 * torch.exp(-logit.detach()), torch.full_like(mean, 0.02), rtol=0.02, atol=0
     )
+
+
+def test_scale_free_loss_counts_images_less_from_its_balance_on() -> None:
+    """One image of small and one of large error: a small balance brings them to about the same weight."""
+    target = torch.full((2, 1, 6, 7), 2.0)
+    error = torch.tensor([0.001, 0.5]).view(2, 1, 1, 1).expand_as(target)
+
+    def pull(balance: float) -> torch.Tensor:
+        mean = (target + error).requires_grad_()
+        distribution = DepthDistribution(
+            mean=mean, confidence_logit=torch.zeros_like(mean), belief_precision=torch.ones_like(mean)
+        )
+        scale_free_loss(distribution, target, doubt=0.0, alpha2=0.0, balance=balance).backward()
+        return mean.grad.abs().mean(dim=(1, 2, 3))
+
+    even, uneven = pull(1e3), pull(1e-4)
+    torch.testing.assert_close(even[0], even[1], rtol=1e-3, atol=0)
+    assert uneven[0] > 100 * uneven[1]

@@ -97,7 +97,7 @@ def test_sizes() -> None:
 
 @pytest.mark.parametrize("name", CONFIGS)
 def test_every_configuration_learns(name: str) -> None:
-    """Forward, backward, and one synthetic scene learned to below a stated error."""
+    """Forward, backward, and one synthetic scene learned to below a stated error and well below the first."""
     torch.manual_seed(0)
     model = gbpn.build(name, **TINY)
     image, sparse, target = scene(64, 64)
@@ -107,7 +107,7 @@ def test_every_configuration_learns(name: str) -> None:
     for step in range(80):
         answer = model(image, sparse)
         errors.append((answer.mean.detach() - target).square().mean().sqrt().item())
-        if errors[-1] < LEARNED:
+        if errors[-1] < min(LEARNED, 0.7 * errors[0]):
             break
         optimizer.zero_grad()
         loss_of(answer, target).backward()
@@ -115,8 +115,7 @@ def test_every_configuration_learns(name: str) -> None:
             silent = [n for n, p in model.named_parameters() if p.grad is None]
             assert not silent
         optimizer.step()
-    assert errors[0] > LEARNED
-    assert errors[-1] < LEARNED
+    assert errors[-1] < min(LEARNED, 0.7 * errors[0])
 
 
 @pytest.mark.parametrize("name", ["gbpn-2", "small-2", "v7", "v2"])
@@ -179,6 +178,29 @@ def test_a_fresh_second_stage_of_small_repeats_the_first() -> None:
     for one, two in zip(first.drawing.maps[:3], second.drawing.maps[:3], strict=True):
         assert torch.equal(one, two)
     assert not torch.equal(first.distribution.mean, second.distribution.mean)  # but messages went on
+
+
+def test_a_fresh_detail_branch_changes_nothing_and_sees_single_pixels() -> None:
+    torch.manual_seed(0)
+    plain = awake(gbpn.build("small", **TINY, detail=0))
+    model = gbpn.build("small", **TINY).eval()
+    missing, unknown = model.load_state_dict(plain.state_dict(), strict=False)
+    assert not unknown
+    assert all(name.startswith("first.heads.detail.") for name in missing)
+    image, sparse, _ = scene(40, 48)
+    with torch.inference_mode():
+        assert torch.equal(model(image, sparse).mean, plain(image, sparse).mean)
+        detail = model.first.heads.detail
+        torch.nn.init.normal_(detail.last.weight)
+        features = torch.rand(1, 4, 20, 24)
+        dotted = image.clone()
+        dotted[..., 20, 21] += 1
+        change = sum(
+            (one - two).abs().sum(dim=(0, 1))
+            for one, two in zip(detail(features, image), detail(features, dotted), strict=True)
+        )
+    assert bool((change[17:24, 18:25] > 0).all())  # three convolutions of 3×3 around the pixel
+    assert int((change > 0).sum()) == 7 * 7
 
 
 def test_default_intrinsics_are_the_stated_ones() -> None:

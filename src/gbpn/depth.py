@@ -9,6 +9,9 @@ from torch import Tensor
 
 from gbpn.errors import InputError
 
+LEVEL, LEVEL_QUANTILE = 0.90, 1.6449
+"""σ is such that a share LEVEL of the errors lies within LEVEL_QUANTILE·σ, as for a Gaussian."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Calibration:
@@ -47,6 +50,8 @@ class DepthDistribution:
     belief_precision: Tensor
     """Precision of the belief propagation alone: larger than the true one on loopy fields."""
     calibration: Calibration | None = None
+    spread: Tensor | None = None
+    """[B, 1, 1, 1] factor on σ that the image's own measurements ask for, see `gbpn.selfcheck`."""
 
     @property
     def confidence(self) -> Tensor:
@@ -60,10 +65,11 @@ class DepthDistribution:
 
     @property
     def std(self) -> Tensor:
-        """Standard deviation in metres, from the calibration stored with the weights."""
+        """Standard deviation in metres: the calibration stored with the weights, times `spread`."""
         if self.calibration is None:
             raise InputError(
                 "std needs weights that carry a calibration; these have none: "
                 "use confidence (unitless, for ranking) or load calibrated weights"
             )
-        return self.calibration.std(self.mean, self.confidence_logit)
+        std = self.calibration.std(self.mean, self.confidence_logit)
+        return std if self.spread is None else std * self.spread

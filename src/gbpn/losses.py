@@ -43,20 +43,21 @@ def scale_free_loss(
     alpha1: float = 1.0,
     alpha2: float = 10.0,
     doubt: float = 0.03,
+    balance: float = RELATIVE_SCALE,
 ) -> Tensor:
     """Errors in units of each image's median known depth, so that rooms and streets weigh the same.
 
-    mean(alpha1·|d| + alpha2·d²), less for images that are still far off (those with a handful of measurements
-    would drown the others), plus `doubt` times the negative log likelihood of the *relative* error under a
-    Laplace distribution of scale `RELATIVE_SCALE`·exp(−confidence logit). The likelihood does not move the
-    error: it teaches the confidence to rank pixels, and not to hide from hard ones.
+    mean(alpha1·|d| + alpha2·d²), less for images whose mean error is far above `balance` (those with a
+    handful of measurements would drown the others), plus `doubt` times the negative log likelihood of the
+    *relative* error under a Laplace distribution of scale `RELATIVE_SCALE`·exp(−confidence logit). The
+    likelihood does not move the error: it teaches the confidence to rank pixels, not to hide from hard ones.
     """
     error, valid = _errors(distribution, target)
     known = torch.where(valid, target.to(error), torch.full_like(error, torch.nan))
     unit = known.flatten(1).nanmedian(1).values.nan_to_num(1.0).view(-1, 1, 1, 1)
     scaled = error / unit
     far_off = _per_image(scaled.detach().abs(), valid)
-    share = RELATIVE_SCALE / (RELATIVE_SCALE + far_off)
+    share = balance / (balance + far_off)
     depth = _per_image(alpha1 * scaled.abs() + alpha2 * scaled.square(), valid)
 
     relative = error.detach().abs() / torch.where(valid, known, torch.ones_like(known))

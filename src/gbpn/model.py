@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from gbpn import selfcheck
 from gbpn.config import CONFIGS, ModelConfig, named
 from gbpn.depth import Calibration, DepthDistribution
 from gbpn.errors import BackendError, InputError
@@ -132,9 +133,17 @@ class GBPN(Model):
         return Sketch(frame=frame, drawing=self.first.draw(frame.image, frame.intrinsics))
 
     def complete(self, sketch: Sketch, sparse: Tensor, messages: Messages | None = None) -> DepthDistribution:
-        """The answer of the last stage for these measurements."""
+        """The answer of the last stage for these measurements; its sigmas are checked against them."""
         *_, last = self.stages(sketch, sparse, messages)
-        return last.distribution
+        return replace(last.distribution, spread=self._spread(sketch, sparse))
+
+    @torch.no_grad()
+    def _spread(self, sketch: Sketch, sparse: Tensor) -> Tensor | None:
+        """How wide errors are at measurements that inference did not see; None without a calibration."""
+        if self.training or self.calibration is None or (held := selfcheck.choose(sparse)) is None:
+            return None
+        *_, last = self.stages(sketch, torch.where(held, torch.zeros_like(sparse), sparse))
+        return selfcheck.spread(last.distribution, sparse, held)
 
     def stages(
         self, sketch: Sketch, sparse: Tensor, messages: Messages | None = None

@@ -176,6 +176,16 @@ def test_the_mixture_always_measures_something_and_never_beyond_the_frame(seed: 
     assert torch.equal(measured, sampling.mixture(sample, generator(seed)).sparse)
 
 
+def test_a_mixture_without_others_is_random_points_only() -> None:
+    sample = scene()
+    counts = {
+        int((sampling.mixture(sample, generator(seed), (20, 40), 0.0, 0.0).sparse > 0).sum())
+        for seed in range(30)
+    }
+    assert counts <= set(range(20, 41))
+    assert len(counts) > 5
+
+
 def test_empty_depth_gives_no_measurement() -> None:
     empty = scene(known=0.0)
     for spec in SPECS:

@@ -93,3 +93,28 @@ def test_relative_heads_speak_in_multiples_of_the_start() -> None:
     torch.testing.assert_close(weight, said * torch.tensor([8, 8, 1.5, 1.5]))
     torch.testing.assert_close(drawing.local.difference, torch.full_like(drawing.local.difference, 0.04))
     assert float(drawing.residual.mean()) == 2.0  # a logit, not a precision
+
+
+@pytest.mark.parametrize("edges", ["directed", "symmetric"])
+@pytest.mark.parametrize("neighbours", [4, 8])
+def test_edges_across_a_colour_step_are_weak_and_others_are_not(edges: str, neighbours: int) -> None:
+    start = Start(weight=8, diagonal=8)
+    layout = ChannelLayout(sets=1, edges=edges, neighbours=neighbours, nonlocal_edges=0, contrast=True)
+    maps = {name: bias.view(1, -1, 1, 1).expand(1, -1, 5, 6) for name, bias in layout.biases(start).items()}
+    image = torch.zeros(1, 3, 5, 6)
+    image[..., 3:] = 9.0  # columns 3 to 5 are of another colour
+    local = layout.read(HeadMaps(**maps), image).local.directed()
+    left_right, top_bottom = local.weight[0, 0, 0], local.weight[0, 0, 1]  # [E, H, W] each
+    middle = 1 if neighbours == 8 else 0
+    torch.testing.assert_close(left_right[:, 2, 3], torch.full_like(left_right[:, 2, 3], 0.08))  # FAINTEST
+    torch.testing.assert_close(left_right[:, 2, 2], torch.full_like(left_right[:, 2, 2], 8.0))
+    torch.testing.assert_close(top_bottom[middle, 2, 3], torch.tensor(8.0))
+
+
+def test_a_contrast_of_nothing_leaves_every_edge() -> None:
+    layout = ChannelLayout(sets=1, edges="symmetric", neighbours=8, nonlocal_edges=0, contrast=True)
+    maps = {name: torch.zeros(1, count, 5, 6) for name, count in layout.channels.items()}
+    maps["contrast"] = torch.full_like(maps["contrast"], -100.0)
+    image = torch.rand(1, 3, 5, 6, generator=torch.Generator().manual_seed(0))
+    plain = layout.read(HeadMaps(maps["weight"], maps["difference"], maps["damping"]))
+    assert torch.equal(layout.read(HeadMaps(**maps), image).local.weight, plain.local.weight)

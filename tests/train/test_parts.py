@@ -41,6 +41,11 @@ def test_schedule_is_torchs_one_cycle() -> None:
     assert ours.rate(199) == pytest.approx(2e-3 / 4)
 
 
+def test_a_recipe_says_where_the_rate_ends() -> None:
+    recipe = Recipe(steps=50, peak_rate=1e-3, end_rate=0.01, rate_noise=0.0)
+    assert recipe.schedule.rate(49) == pytest.approx(1e-5)
+
+
 def test_rate_noise_is_bounded_and_depends_on_the_step_only() -> None:
     noisy, clean = OneCycle(steps=100, peak=1.0), OneCycle(steps=100, peak=1.0, noise=0.0)
     ratios = torch.tensor([noisy.rate(s) / clean.rate(s) for s in range(100)])

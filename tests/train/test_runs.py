@@ -17,7 +17,7 @@ from PIL import Image
 
 from gbpn import build, checkpoint
 from gbpn.data import open_dataset, sparsify
-from gbpn.errors import TrainingError
+from gbpn.errors import CheckpointError, TrainingError
 from gbpn.losses import scale_free_loss
 from gbpn.metrics import MetricTable
 from gbpn.train.checkpoints import Checkpoints
@@ -232,6 +232,16 @@ def test_one_trained_stage_becomes_the_first_of_two(tmp_path, pool) -> None:
         torch.testing.assert_close(two.first.get_parameter(name), tensor, rtol=0, atol=1e-5)
 
 
+def test_weights_that_do_not_fit_say_so(tmp_path, pool) -> None:
+    train(tiny("steps=1"), pool, tmp_path / "one", machine=MACHINE)
+    best = tmp_path / "one" / "best.safetensors"
+    with pytest.raises(CheckpointError, match="does not fit the model asked for"):
+        train(tiny(f"start_from={best}", "model.head_width=20"), pool, tmp_path / "two", machine=MACHINE)
+    settings = [f"start_from={best}", "model.width=1", "model.detail=0"]
+    with pytest.raises(CheckpointError, match="which the model asked for has not"):
+        train(tiny(*settings), pool, tmp_path / "three", machine=MACHINE)
+
+
 def miniature(kind: str, root: Path) -> Path | None:
     """The smallest tree in the true format of a recipe's dataset."""
     rng = np.random.default_rng(1)
@@ -292,6 +302,7 @@ def test_small_overfits_eight_synthetic_scenes(tmp_path) -> None:
     settings += ["augmentation.zoom=1.0", "augmentation.degrees=0", "augmentation.jitter=0"]
     settings += ["augmentation.depth_variation=0", "peak_rate=1e-2", "encoder_rate=1.0", "clip_norm=10"]
     settings += ["model.encoder='global-local'", "model.block='convolution'", "model.width=0.25"]
+    settings += ["model.contrast=False"]  # which would know these rooms without any training
     recipe = named("synthetic").changed(settings)
     train(recipe, None, tmp_path / "run", machine=MACHINE)
     torch.manual_seed(recipe.seed)

@@ -109,6 +109,8 @@ class VariedRecipe:
     """Range of the number of random measurements, log-uniform."""
     corrupted: float = 0.2
     """Share of frames with noise and outliers in their measurements."""
+    others: float = 0.5
+    """Share of frames measured by something else than uniform random points."""
     pattern: str | None = None
     """One fixed pattern such as points:500; None draws from the mixture of all."""
     whole_frame = False
@@ -126,7 +128,7 @@ class VariedRecipe:
             return sample  # a real sensor measured; its pattern stays
         if self.pattern is not None:
             return sampling.sparsify(sample, self.pattern, rng)
-        return sampling.mixture(sample, rng, self.points, self.corrupted)
+        return sampling.mixture(sample, rng, self.points, self.corrupted, self.others)
 
     def _place(self, sample: Sample, rng: np.random.Generator) -> Sample:
         full_height, full_width = sample.image.shape[-2:]

@@ -104,30 +104,40 @@ def parse(spec: str) -> list[tuple[str, float]]:
     return parts
 
 
+OTHERS: tuple[tuple[str, float], ...] = (
+    ("corners:{count}", 0.2),
+    ("lidar", 0.2),
+    ("grid:{spacing}", 0.16),
+    ("tof:{spacing}", 0.08),
+    ("points:{count}+cut:{cut:.2f}", 0.2),
+    ("points:{count}+reach:{reach:.2f}", 0.16),
+)
+"""What `mixture` draws besides plain random points, with the share of each."""
+
+
 def mixture(
-    sample: Sample, rng: np.random.Generator, points: tuple[int, int] = (5, 20000), corrupted: float = 0.2
+    sample: Sample,
+    rng: np.random.Generator,
+    points: tuple[int, int] = (5, 20000),
+    corrupted: float = 0.2,
+    others: float = 0.5,
 ) -> Sample:
     """A random sensor for training variety: any pattern, a share of `corrupted` with noise and outliers.
 
-    Half the draws are uniform random points, their number log-uniform in `points` and at most a third of
-    the frame.
+    Uniform random points, their number log-uniform in `points` and at most a third of the frame; for a share
+    of `others`, another pattern.
     """
     count = int(np.exp(rng.uniform(np.log(points[0]), np.log(points[1]))))
     count = max(1, min(count, sample.image.shape[-1] * sample.image.shape[-2] // 3))
-    spec = str(
-        rng.choice(
-            [
-                f"points:{count}",
-                f"corners:{min(count, 1500)}",
-                "lidar",
-                f"grid:{int(rng.integers(6, 40))}",
-                f"tof:{int(rng.integers(6, 40))}",
-                f"points:{count}+cut:{rng.uniform(0.2, 0.7):.2f}",
-                f"points:{count}+reach:{rng.uniform(2, 6):.2f}",
-            ],
-            p=[0.5, 0.1, 0.1, 0.08, 0.04, 0.1, 0.08],
+    spec = f"points:{count}"
+    if rng.random() < others:
+        names, shares = zip(*OTHERS, strict=True)
+        spec = str(rng.choice(names, p=shares)).format(
+            count=min(count, 1500),
+            spacing=int(rng.integers(6, 40)),
+            cut=rng.uniform(0.2, 0.7),
+            reach=rng.uniform(2, 6),
         )
-    )
     if spec != "lidar" and rng.random() < corrupted:
         spec += f"+noise:{rng.uniform(0, 0.05):.3f}+outliers:{rng.uniform(0, 0.03):.3f}"
     measured = _any_lidar(sample, rng) if spec == "lidar" else sparsify(sample, spec, rng)

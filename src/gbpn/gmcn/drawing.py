@@ -11,10 +11,14 @@ from torch import Tensor
 from torch.nn import functional
 
 from gbpn.config import ModelConfig, Start
-from gbpn.mrf import MRF, LocalEdges, NonLocalEdges, SymmetricEdges
+from gbpn.mrf import MRF, RING, SYMMETRIC_RING, LocalEdges, NonLocalEdges, SymmetricEdges, senders, shift
 
 SMALLEST_WEIGHT = 1e-10
 """Added to every precision after the softplus, as released: no edge is ever quite cut."""
+UNLIKE = 0.13
+"""Distance of normalised colours at which an edge of contrast 1 has lost a factor e (RGB in [0, 1]: 0.03)."""
+FAINTEST = 0.01
+"""What an edge of contrast 1 keeps across any colour difference."""
 
 
 class HeadMaps(NamedTuple):
@@ -23,14 +27,18 @@ class HeadMaps(NamedTuple):
     weight: Tensor
     difference: Tensor
     damping: Tensor
-    offset: Tensor | None
+    offset: Tensor | None = None
+    contrast: Tensor | None = None
 
     def at_least_single(self) -> HeadMaps:
         """Inference needs float32 or float64, also where the network runs in half precision."""
         if self.weight.dtype not in (torch.float16, torch.bfloat16):
             return self
-        offset = None if self.offset is None else self.offset.float()
-        return HeadMaps(self.weight.float(), self.difference.float(), self.damping.float(), offset)
+        return HeadMaps(*(None if maps is None else maps.float() for maps in self))  # type: ignore[arg-type]
+
+    def by_name(self) -> dict[str, Tensor]:
+        """The maps there are, in the order of `ChannelLayout.channels`."""
+        return {name: maps for name, maps in self._asdict().items() if maps is not None}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,6 +84,8 @@ class ChannelLayout:
     nonlocal_edges: int
     unit: Start | None = None
     """What a precision or a difference of 1, as the heads say it, stands for; None: for 1."""
+    contrast: bool = False
+    """Whether local edges weaken with the colour difference of their ends."""
 
     @classmethod
     def of(cls, config: ModelConfig, stage: int) -> ChannelLayout:
@@ -85,6 +95,7 @@ class ChannelLayout:
             neighbours=config.neighbours,
             nonlocal_edges=config.nonlocal_edges,
             unit=config.start if config.relative_heads else None,
+            contrast=config.contrast,
         )
 
     @property
@@ -108,10 +119,22 @@ class ChannelLayout:
         }
         if self.nonlocal_edges:
             channels["offset"] = self.sets * self.nonlocal_edges * 2
+        if self.contrast:
+            channels["contrast"] = self.local_edges
         return channels
 
-    def read(self, maps: HeadMaps) -> Drawing:
-        """Raw maps as a field: softplus for precisions, sigmoid for damping; half becomes single."""
+    @property
+    def neighbour_of(self) -> tuple[tuple[int, int], ...]:
+        """(row, column) of the pixel at the other end, for each local channel of one set."""
+        if self.edges == "symmetric":
+            return SYMMETRIC_RING[: self.local_edges]
+        return tuple(RING[slot] for direction in range(4) for slot in senders(direction, self.senders))
+
+    def read(self, maps: HeadMaps, image: Tensor | None = None) -> Drawing:
+        """Raw maps as a field: softplus for precisions, sigmoid for damping; half becomes single.
+
+        `image`: the normalised image [B, 3, H, W], which a layout with `contrast` needs.
+        """
         maps = maps.at_least_single()
         precision = functional.softplus(maps.weight).add_(
             SMALLEST_WEIGHT
@@ -133,6 +156,9 @@ class ChannelLayout:
                 damping=damping[:, :, 1],
             )
         near = weight[:, :, : self.local_edges], difference[:, :, : self.local_edges]
+        if maps.contrast is not None:
+            assert image is not None
+            near = near[0] * self._kept(maps.contrast, image)[:, None], near[1]
         local: LocalEdges | SymmetricEdges
         if self.edges == "directed":
             by_sweep = [maps_.unflatten(2, (4, self.senders)) for maps_ in near]
@@ -142,6 +168,13 @@ class ChannelLayout:
         return Drawing(
             unary=precision[:, :1], residual=maps.weight[:, 1:2], local=local, nonlocal_=far, maps=maps
         )
+
+    def _kept(self, maps: Tensor, image: Tensor) -> Tensor:
+        """[B, local edges, H, W]: what the colour difference leaves of each edge's precision."""
+        with torch.no_grad():
+            image = image.to(maps.dtype)
+            lost = torch.stack([_contrast(image, *neighbour) for neighbour in self.neighbour_of], dim=1)
+        return torch.exp(-functional.softplus(maps) * lost)
 
     def biases(self, start: Start) -> dict[str, Tensor]:
         """Last-layer biases with which `read` gives what `start` says."""
@@ -159,6 +192,8 @@ class ChannelLayout:
         }
         if "offset" in channels:
             biases["offset"] = torch.zeros(channels["offset"])
+        if "contrast" in channels:
+            biases["contrast"] = torch.full((channels["contrast"],), _inverse_softplus(1.0))
         return biases
 
     def _pairwise(self, start: Start) -> list[float]:
@@ -169,6 +204,12 @@ class ChannelLayout:
         else:
             local = [axial, axial, diagonal, diagonal][: self.neighbours // 2]
         return (local + [start.nonlocal_] * self.nonlocal_edges) * self.sets
+
+
+def _contrast(image: Tensor, row: int, column: int) -> Tensor:
+    """[B, H, W]: how far apart the colours of a pixel and its neighbour are, from 0 to −log `FAINTEST`."""
+    distance = (image - shift(image, row, column)).square().sum(dim=1).sqrt()
+    return -torch.log(FAINTEST + (1 - FAINTEST) * torch.exp(-distance / UNLIKE))
 
 
 def _inverse_softplus(value: float) -> float:

@@ -12,8 +12,28 @@ from gbpn.gmcn.drawing import ChannelLayout, HeadMaps
 from gbpn.gmcn.upscale import Upscale
 
 
+class Detail(nn.Module):
+    """What half resolution cannot place: a correction of every map from the image's own pixels.
+
+    Its last layer starts at zero: a trained network can get one and loses nothing.
+    """
+
+    def __init__(self, channels: int, width: int, counts: tuple[int, ...]) -> None:
+        super().__init__()
+        self.counts = counts
+        self.up = ConvNorm(channels, width, 2, transposed=True)
+        self.look = ConvNorm(3, width)
+        self.mix = ConvNorm(width, width, activation=functional.gelu)
+        self.last = nn.Conv2d(width, sum(counts), 3, padding=1)
+
+    def forward(self, features: Tensor, image: Tensor) -> tuple[Tensor, ...]:
+        """features [B, C, H/2, W/2], image [B, 3, H, W] → one correction per map."""
+        x = self.mix(functional.gelu(self.look(image, add=self.up(features))))
+        return self.last(x).split(self.counts, dim=1)
+
+
 class Heads(nn.Module):
-    """Four heads on D1: weight, difference, damping and, with learned edges, offset."""
+    """Heads on D1: weight, difference, damping; with learned edges, offset; and perhaps contrast."""
 
     def __init__(self, config: ModelConfig, channels: int, layout: ChannelLayout) -> None:
         super().__init__()
@@ -36,12 +56,19 @@ class Heads(nn.Module):
                 )
             return nn.Sequential(Upscale(width, out))
 
-        counts = layout.channels
+        self.counts = counts = layout.channels
         self.weight = head(counts["weight"])
         self.difference = head(counts["difference"])
         self.damping = head(counts["damping"])
         self.offset = head(counts["offset"]) if "offset" in counts else None
+        self.contrast = head(counts["contrast"]) if "contrast" in counts else None
+        self.detail = None
+        if config.detail:
+            trunk_width = width if config.heads == "trunk" else channels
+            self.detail = Detail(trunk_width, config.detail, tuple(counts.values()))
         initialise(self)
+        if self.detail is not None:
+            nn.init.zeros_(self.detail.last.weight)
         self._start_at(layout.biases(config.start))
 
     @torch.no_grad()
@@ -52,7 +79,11 @@ class Heads(nn.Module):
             last.weight.zero_()
             last.bias.copy_(bias)
 
-    def forward(self, features: Tensor) -> HeadMaps:
+    def forward(self, features: Tensor, image: Tensor) -> HeadMaps:
+        """`features` [B, C, H/2, W/2] and the normalised image [B, 3, H, W]."""
         x = self.trunk(features)
-        offset = self.offset(x) if self.offset is not None else None
-        return HeadMaps(self.weight(x), self.difference(x), self.damping(x), offset)
+        maps = {name: getattr(self, name)(x) for name in self.counts}
+        if self.detail is not None:
+            for name, fine in zip(self.counts, self.detail(x, image), strict=True):
+                maps[name] = maps[name] + fine
+        return HeadMaps(**maps)

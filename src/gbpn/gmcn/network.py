@@ -57,4 +57,5 @@ class GMCN(nn.Module):
     def forward(self, maps: Tensor, context: Sequence[Tensor] | None = None) -> Drawing:
         """maps [B, 6 or 7, H, W], H and W multiples of `MULTIPLE`."""
         features = self.decoder(self.encoder(maps, context))
-        return self.layout.read(self.heads(features[0])).with_features(tuple(features))
+        image = maps[:, :3]
+        return self.layout.read(self.heads(features[0], image), image).with_features(tuple(features))

@@ -64,8 +64,7 @@ class Refiner(nn.Module):
         for up, fuse, skip in zip(reversed(self.up), reversed(self.fuse), reversed(skips), strict=True):
             x = fuse(torch.cat((up(x), skip), dim=1))
         corrections = self.last(self.block(x)).split(tuple(self.layout.channels.values()), dim=1)
-        drawn = [old for old in before.maps if old is not None]
-        corrected = [old + correction for old, correction in zip(drawn, corrections, strict=True)]
-        offset = corrected[3] if len(corrected) == 4 else None
-        redrawn = self.layout.read(HeadMaps(corrected[0], corrected[1], corrected[2], offset))
+        drawn = before.maps.by_name().items()
+        corrected = {name: old + new for (name, old), new in zip(drawn, corrections, strict=True)}
+        redrawn = self.layout.read(HeadMaps(**corrected), image)
         return redrawn.with_features(before.features)

@@ -8,19 +8,17 @@ from scipy.optimize import isotonic_regression
 from torch import Tensor
 
 from gbpn.data import Dataset, sparsify
-from gbpn.depth import Calibration
+from gbpn.depth import LEVEL, LEVEL_QUANTILE, Calibration
 from gbpn.metrics import valid
 from gbpn.model import Model
 from gbpn.train.validation import spread
 
-PATTERNS = ("points:50", "points:200", "points:500", "points:2000", "points:5000")
+PATTERNS = ("points:10", "points:50", "points:200", "points:500", "points:2000", "points:5000")
 """Measurements that the map must serve, where a frame brings no sensor of its own."""
 PIXELS = 2000
 """Pixels taken from each frame and pattern."""
 KNOTS = 24
 """Points of the piecewise linear map."""
-LEVEL, GAUSSIAN_QUANTILE = 0.90, 1.6449
-"""σ is such that a share LEVEL of the errors lies within GAUSSIAN_QUANTILE·σ, as for a Gaussian."""
 SMALLEST = 1e-5
 """Relative σ is at least this."""
 
@@ -54,7 +52,7 @@ def fit(logits: np.ndarray, errors: np.ndarray) -> Calibration:
     order = np.argsort(logits, kind="stable")
     bins = [part for part in np.array_split(order, min(KNOTS, len(order))) if part.size]
     centres = np.array([np.median(logits[part]) for part in bins])
-    sigma = np.array([np.quantile(errors[part], LEVEL) for part in bins]) / GAUSSIAN_QUANTILE
+    sigma = np.array([np.quantile(errors[part], LEVEL) for part in bins]) / LEVEL_QUANTILE
     log_sigma = isotonic_regression(np.log(np.maximum(sigma, SMALLEST)), increasing=False).x
     distinct = np.concatenate([[True], np.diff(centres) > 1e-6])
     return Calibration(

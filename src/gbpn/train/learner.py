@@ -45,7 +45,9 @@ class Learner(nn.Module):
 def _loss(recipe: Recipe) -> Loss:
     losses: dict[str, Loss] = {
         "probability": partial(probability_loss, alpha1=recipe.alpha1, alpha2=recipe.alpha2),
-        "scale-free": partial(scale_free_loss, alpha1=recipe.alpha1, alpha2=recipe.alpha2),
+        "scale-free": partial(
+            scale_free_loss, alpha1=recipe.alpha1, alpha2=recipe.alpha2, balance=recipe.balance
+        ),
         "l2": l2_loss,
     }
     if recipe.loss not in losses:

@@ -17,7 +17,7 @@ from torch.utils.data import DataLoader
 from gbpn import checkpoint
 from gbpn.data import RECIPES as AUGMENTATIONS
 from gbpn.data import Batch, TrainingView, open_dataset
-from gbpn.errors import BackendError, TrainingError
+from gbpn.errors import BackendError, CheckpointError, TrainingError
 from gbpn.model import GBPN, AffineModel, from_config
 from gbpn.model import build as build_model
 from gbpn.train import optimiser as optimisation
@@ -284,15 +284,15 @@ def _start_model(recipe: Recipe) -> GBPN | AffineModel:
 
 
 def _continued(recipe: Recipe) -> GBPN | AffineModel:
-    """The model of `start_from`, changed as the recipe says; one stage can become the first of two."""
+    """The model of `start_from`, changed as the recipe says; parts that it did not have start afresh."""
     trained = checkpoint.load(recipe.start_from)
-    config = trained.config.overridden(recipe.model_options)
-    if not (trained.config.stages == 1 and config.stages == 2):
-        return checkpoint.load(recipe.start_from, **recipe.model_options)
-    model = from_config(config)
-    assert isinstance(model, GBPN)
-    assert isinstance(trained, GBPN)
-    model.first.load_state_dict(trained.first.state_dict())
+    model = from_config(trained.config.overridden(recipe.model_options))
+    try:
+        _, unknown = model.load_state_dict(trained.state_dict(), strict=False)
+    except RuntimeError as error:
+        raise CheckpointError(f"{recipe.start_from} does not fit the model asked for: {error}") from error
+    if unknown:
+        raise CheckpointError(f"{recipe.start_from} has {unknown[0]}, which the model asked for has not")
     return model
 
 

@@ -53,8 +53,12 @@ class Recipe:
     """Weight of |error| in the loss."""
     alpha2: float = 1.0
     """Weight of error² in the loss."""
+    balance: float = 0.05
+    """Relative error from which the scale-free loss counts an image less."""
     peak_rate: float = 2e-3
     """Largest learning rate of the one-cycle schedule."""
+    end_rate: float = 0.25
+    """Learning rate of the last step, as a share of the largest."""
     encoder_rate: float = 1.0
     """Learning rate of the encoder relative to the rest."""
     rate_noise: float = 0.1
@@ -88,7 +92,9 @@ class Recipe:
 
     @property
     def schedule(self) -> OneCycle:
-        return OneCycle(steps=self.steps, peak=self.peak_rate, noise=self.rate_noise)
+        return OneCycle(
+            steps=self.steps, peak=self.peak_rate, end_fraction=self.end_rate, noise=self.rate_noise
+        )
 
     def scaled(self, dial: float) -> Recipe:
         """A shorter (or longer) run of the same shape: steps × dial, batch × √dial, the rest follows.
@@ -190,6 +196,7 @@ SMALL = Recipe(
     steps=12_000,
     batch=8,
     peak_rate=2.5e-3,
+    end_rate=0.01,
     encoder_rate=0.3,
     rate_noise=0.0,
     clip_norm=1.0,
