@@ -203,6 +203,22 @@ def test_a_fresh_detail_branch_changes_nothing_and_sees_single_pixels() -> None:
     assert int((change > 0).sum()) == 7 * 7
 
 
+def test_with_a_mirror_left_and_right_are_the_same_to_a_model() -> None:
+    torch.manual_seed(0)
+    plain = awake(gbpn.build("small", **TINY))
+    model = gbpn.build("small", **TINY, mirror=True).eval()
+    model.load_state_dict(plain.state_dict())
+    image, sparse, _ = scene(40, 48)
+    camera = torch.tensor([[[50.0, 0, 20], [0, 50, 18], [0, 0, 1]]])
+    turned = (image.flip(-1), sparse.flip(-1), gbpn.camera.flipped(camera, 48))
+    with torch.inference_mode():
+        alone, other = plain(image, sparse, camera), plain(*turned)
+        both, mirrored = model(image, sparse, camera), model(*turned)
+    assert not torch.equal(alone.mean, other.mean.flip(-1))
+    torch.testing.assert_close(both.mean, mirrored.mean.flip(-1))
+    torch.testing.assert_close(both.mean, (alone.mean + other.mean.flip(-1)) / 2)
+
+
 def test_default_intrinsics_are_the_stated_ones() -> None:
     torch.manual_seed(0)
     model = awake(gbpn.build("narrow", **TINY))

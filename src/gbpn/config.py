@@ -82,6 +82,8 @@ class ModelConfig:
     """ρ of reweighted belief propagation; 1 is the paper."""
     confidence: str = "sum"
     """Confidence logit: belief precision ("sum") or its logarithm ("log"), plus the learned residual."""
+    mirror: bool = False
+    """Whether the mirrored image is completed too, and both answers averaged: better, at twice the cost."""
 
     encoder: str = "global-local"
     """"global-local" (the paper's) or "efficientnet-lite0"."""

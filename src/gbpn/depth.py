@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -62,6 +62,25 @@ class DepthDistribution:
     def observed(self) -> Tensor:
         """Where any measurement reached the pixel; elsewhere there is no depth, and `mean` is NaN."""
         return self.belief_precision > 0
+
+    def flipped(self) -> DepthDistribution:
+        """Left becomes right."""
+        return replace(
+            self,
+            mean=self.mean.flip(-1),
+            confidence_logit=self.confidence_logit.flip(-1),
+            belief_precision=self.belief_precision.flip(-1),
+        )
+
+    def averaged(self, other: DepthDistribution) -> DepthDistribution:
+        """The mean of two answers for the same pixels; the rest, as `spread`, is this one's."""
+        both = self.observed & other.observed
+        return replace(
+            self,
+            mean=(self.mean + other.mean) / 2,
+            confidence_logit=(self.confidence_logit + other.confidence_logit) / 2,
+            belief_precision=(self.belief_precision + other.belief_precision) / 2 * both,
+        )
 
     @property
     def std(self) -> Tensor:

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from gbpn import selfcheck
+from gbpn.camera import flipped
 from gbpn.config import CONFIGS, ModelConfig, named
 from gbpn.depth import Calibration, DepthDistribution
 from gbpn.errors import BackendError, InputError
@@ -125,7 +126,12 @@ class GBPN(Model):
 
         Without `intrinsics` [B, 3, 3], `gbpn.camera.default_intrinsics` is assumed.
         """
-        return self.complete(self.draw(image, intrinsics), sparse)
+        answer = self.complete(self.draw(image, intrinsics), sparse)
+        if self.training or not self.config.mirror:
+            return answer
+        camera = None if intrinsics is None else flipped(intrinsics, image.shape[-1])
+        *_, other = self.stages(self.draw(image.flip(-1), camera), sparse.flip(-1))
+        return answer.averaged(other.distribution.flipped())
 
     def draw(self, image: Tensor, intrinsics: Tensor | None = None) -> Sketch:
         """The first stage's field, which waits for measurements."""
