@@ -14,8 +14,10 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
+from typer.testing import CliRunner
 
 from gbpn import build, checkpoint
+from gbpn.cli import app
 from gbpn.data import open_dataset, sparsify
 from gbpn.errors import CheckpointError, TrainingError
 from gbpn.losses import scale_free_loss
@@ -230,6 +232,18 @@ def test_one_trained_stage_becomes_the_first_of_two(tmp_path, pool) -> None:
     assert two.config.stages == 2
     for name, tensor in one.first.named_parameters():
         torch.testing.assert_close(two.first.get_parameter(name), tensor, rtol=0, atol=1e-5)
+
+
+def test_convert_fits_sigma_to_any_weights(tmp_path, pool) -> None:
+    source, target = tmp_path / "in.safetensors", tmp_path / "out.safetensors"
+    torch.manual_seed(0)
+    checkpoint.save(build("small", width=0.25), source)
+    command = ["convert", str(source), str(target), "--calibrate", str(pool), "--holdout", "0.5"]
+    result = CliRunner().invoke(app, command)
+    assert result.exit_code == 0, result.output
+    assert "sigma is fitted on" in result.output
+    assert checkpoint.load(source).calibration is None
+    assert checkpoint.load(target).calibration is not None
 
 
 def test_weights_that_do_not_fit_say_so(tmp_path, pool) -> None:

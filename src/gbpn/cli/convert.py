@@ -23,6 +23,16 @@ def convert(
     notes: Annotated[
         Path | None, typer.Option("--card", help="JSON file: licence, training_data, numbers, trained_for, …")
     ] = None,
+    calibrate: Annotated[
+        Path | None,
+        typer.Option(help="Data to fit sigma in metres on: the held-out part of its training scenes."),
+    ] = None,
+    dataset: Annotated[
+        str, typer.Option(help="Kind of that data: pool, folder, nyuv2, kitti or void.")
+    ] = "pool",
+    holdout: Annotated[
+        float, typer.Option(help="Held-out share of the scenes of a pool or of NYUv2.")
+    ] = 0.05,
 ) -> None:
     """Convert weights to safetensors with the configuration inside."""
     from gbpn.checkpoint import load, read, save
@@ -40,9 +50,22 @@ def convert(
     for key, value in (("licence", licence), ("training_data", training_data)):
         if value is not None:
             card[key] = value
+    if calibrate is not None:
+        _calibrate(model, calibrate, dataset, holdout)
     save(model, target, half=half, card=card)
     megabytes = target.stat().st_size / 1e6
     typer.echo(f"{target}: {model.config.name}, {len(model.state_dict())} tensors, {megabytes:.1f} MB")
+
+
+def _calibrate(model: Any, root: Path, kind: str, holdout: float) -> None:
+    from gbpn.data import open_dataset
+    from gbpn.train.calibration import calibrate
+
+    options = {"holdout": holdout} if kind in ("pool", "nyuv2") else {}
+    split = "evaluation" if kind == "folder" else "validation"
+    frames = open_dataset(kind, root, split, **options)
+    typer.echo(f"sigma is fitted on {len(frames)} frames of {root}")
+    model.calibration = calibrate(model, frames, len(frames))
 
 
 def _read_card(path: Path) -> dict[str, Any]:
