@@ -170,8 +170,7 @@ def test_without_measurements_nothing_is_observed() -> None:
 def test_a_fresh_second_stage_of_small_repeats_the_first() -> None:
     torch.manual_seed(0)
     model = awake(gbpn.build("small-2", **TINY))
-    for part in (model.second.last, model.second.adapter):
-        torch.nn.init.zeros_(part.weight)
+    torch.nn.init.zeros_(model.second.last.weight)
     image, sparse, _ = scene(40, 48)
     with torch.inference_mode():
         first, second = model.stages(model.draw(image), sparse)

@@ -113,8 +113,8 @@ class ModelConfig:
     """Channels of a full-resolution branch that corrects what the heads say; 0 leaves it out."""
     second_stage: str = "fusion"
     """"fusion": the paper's second U-Net; "refine": a narrow network that corrects the first drawing."""
-    refine_widths: tuple[int, ...] = (32, 48, 64)
-    """Channels of the "refine" second stage at 1/2, 1/4 and 1/8."""
+    refine_widths: tuple[int, ...] = (32, 48, 64, 96)
+    """Channels of the "refine" second stage at 1/2, 1/4, 1/8 and 1/16."""
 
     start: Start = field(default_factory=Start)
     """What the heads say before training."""
@@ -250,7 +250,7 @@ CONFIGS: dict[str, ModelConfig] = {
         replace(_GBPN_2, name="gbpn-2-kitti", image_mean=KITTI_MEAN, image_std=KITTI_STD),
         replace(_GBPN_2, name="gbpn-2-light", heads="light", head_width=40),
         _SMALL,
-        replace(_SMALL, name="small-2", iterations=(3, 5), second_stage="refine"),
+        replace(_SMALL, name="small-2", iterations=(3, 3), second_stage="refine"),
         replace(_SMALL, name="small-directed", edges="directed"),
         replace(
             _GBPN_1.scaled(0.25),

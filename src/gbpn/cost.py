@@ -39,7 +39,7 @@ def multiply_adds(model: Model, height: int, width: int) -> dict[str, int]:
         counts["stage 1"] = counter.get_total_flops() // 2
         if twin.second is not None:
             with FlopCounterMode(display=False) as counter:
-                twin.second.redraw(image, intrinsics, depth, depth, drawing)
+                twin.second.redraw(image, intrinsics, depth, depth, depth, drawing)
             counts["stage 2"] = counter.get_total_flops() // 2
     return counts
 

@@ -117,7 +117,7 @@ class GBPN(Model):
         self.first = GMCN(config)
         self.second: GMCN | Refiner | None = None
         if config.stages == 2 and config.second_stage == "refine":
-            self.second = Refiner(config, context_channels=self.first.decoder.widths[0])
+            self.second = Refiner(config, context_widths=self.first.decoder.widths)
         elif config.stages == 2:
             self.second = GMCN(config, stage=1, context_widths=self.first.decoder.widths)
 
@@ -176,7 +176,9 @@ class GBPN(Model):
         belief = result.inference.belief
         seen = unit.relative(belief.mean.nan_to_num(0.0))  # 0 where nothing reached
         confidence = self._logit(belief, drawing).sigmoid()
-        return self.second.redraw(frame.image, frame.intrinsics, seen, confidence, drawing)
+        field = result.field
+        measured = torch.where(field.weight > 0, unit.relative(field.depth), torch.zeros_like(field.depth))
+        return self.second.redraw(frame.image, frame.intrinsics, seen, confidence, measured, drawing)
 
     def answer(
         self,

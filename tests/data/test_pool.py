@@ -54,6 +54,16 @@ def test_splits_follow_roles_and_hold_out_the_tail(tree: Path) -> None:
     assert len(open_dataset("pool", tree, split="evaluation", scenes=("own",))) == 4
 
 
+def test_scenes_of_few_frames_can_be_shown_more_often(tree: Path) -> None:
+    write_scene(tree / "street" / "one", "train", frames=2)
+    options = {"holdout": 0.5, "repeat": {"street": 3}}
+    kitchen = [f"own/kitchen/{i:04}" for i in range(2)]
+    assert PoolDataset(tree, "train", **options).names == kitchen + 3 * ["street/one/0000"]
+    assert PoolDataset(tree, "validation", **options).names.count("street/one/0001") == 1
+    with pytest.raises(InputError, match="repeat must count scenes once or more"):
+        PoolDataset(tree, "train", repeat={"street": 0})
+
+
 def test_a_frame_is_metres_with_its_camera(tree: Path) -> None:
     sample = PoolDataset(tree, scenes=("own",)).load(0)
     assert tuple(sample.image.shape) == (3, 31, 41)

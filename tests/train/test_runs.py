@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 from gbpn import build, checkpoint
 from gbpn.cli import app
 from gbpn.data import open_dataset, sparsify
-from gbpn.errors import CheckpointError, TrainingError
+from gbpn.errors import CheckpointError, InputError, TrainingError
 from gbpn.losses import scale_free_loss
 from gbpn.metrics import MetricTable
 from gbpn.train.checkpoints import Checkpoints
@@ -235,6 +235,20 @@ def test_one_trained_stage_becomes_the_first_of_two(tmp_path, pool) -> None:
     assert two.config.stages == 2
     for name, tensor in one.first.named_parameters():
         torch.testing.assert_close(two.first.get_parameter(name), tensor, rtol=0, atol=1e-5)
+
+
+def test_a_frozen_first_stage_stays_as_it_is(tmp_path, pool) -> None:
+    train(tiny("steps=2"), pool, tmp_path / "one", machine=MACHINE)
+    best = tmp_path / "one" / "best.safetensors"
+    settings = [f"start_from={best}", "model.width=1", "freeze_first_stage=yes", "peak_rate=0.1"]
+    settings += ["model.iterations=(2, 2)", "model.second_stage=refine"]
+    train(tiny(*settings), pool, tmp_path / "two", machine=MACHINE)
+    one, two = checkpoint.load(best), checkpoint.load(tmp_path / "two" / "last.safetensors")
+    for name, tensor in one.first.state_dict().items():
+        torch.testing.assert_close(two.first.state_dict()[name], tensor, rtol=1e-6, atol=1e-7)
+    assert bool(two.second.last.weight.any())
+    with pytest.raises(InputError, match="freeze_first_stage needs a model of two stages"):
+        train(tiny("freeze_first_stage=yes"), pool, tmp_path / "three", machine=MACHINE)
 
 
 def test_convert_fits_sigma_to_any_weights(tmp_path, pool) -> None:

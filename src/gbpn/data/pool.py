@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -82,6 +83,7 @@ class PoolDataset:
         lines: int | None = None,
         clean: bool = True,
         cache: bool = False,
+        repeat: Mapping[str, int] | None = None,
     ) -> None:
         """`scenes` keeps those whose `<dataset>/<scene>` starts with one of the given names.
 
@@ -90,6 +92,8 @@ class PoolDataset:
         default all with accumulated ground truth, else 32 with the other rings as target.
         `clean` drops the damaged target pixels of the datasets in DAMAGED.
         `cache` keeps decoded files in memory (about 0.4 MB a 320×240 frame).
+        `repeat` shows scenes of few frames more often in training: {"kitti": 3} counts all that start so
+        three times.
         """
         if split not in SPLITS:
             raise InputError(f"split must be one of {', '.join(SPLITS)}; got {split!r}")
@@ -101,13 +105,16 @@ class PoolDataset:
             raise InputError(f"holdout must be a share in [0, 1); got {holdout}")
         self.root = Path(root)
         self.crop, self.lidar, self.lines, self.clean = crop, lidar, lines, clean
+        if any(times < 1 for times in (repeat or {}).values()):
+            raise InputError(f"repeat must count scenes once or more; got {repeat}")
         self._cache: dict[Path, np.ndarray] | None = {} if cache else None
         self._frames: list[tuple[Scene, str, Path]] = []
         for scene in _find_scenes(self.root):
             wanted = scenes is None or any(scene.name.startswith(prefix) for prefix in scenes)
             if wanted and (split == "all" or scene.role == ("train" if split == "validation" else split)):
                 pictures = _part(_pictures(scene), split, holdout)
-                self._frames += [(scene, picture.stem, picture) for picture in pictures]
+                times = _times(scene, repeat or {}) if split == "train" else 1
+                self._frames += [(scene, picture.stem, picture) for picture in pictures] * times
         if not self._frames:
             chosen = f" among scenes {', '.join(scenes)}" if scenes else ""
             raise DatasetError(f"{self.root}: no frame with role {split!r}{chosen}; expected {TREE}")
@@ -207,6 +214,10 @@ def _pictures(scene: Scene) -> list[Path]:
     if not found:
         raise DatasetError(f"{scene.folder / 'color'}: no picture; expected {TREE}")
     return found
+
+
+def _times(scene: Scene, repeat: Mapping[str, int]) -> int:
+    return next((times for prefix, times in repeat.items() if scene.name.startswith(prefix)), 1)
 
 
 def _part(pictures: list[Path], split: str, holdout: float) -> list[Path]:

@@ -49,9 +49,19 @@ class GMCN(nn.Module):
         return self(first_stage_input(image, intrinsics, self.distance))
 
     def redraw(
-        self, image: Tensor, intrinsics: Tensor, depth: Tensor, confidence: Tensor, before: Drawing
+        self,
+        image: Tensor,
+        intrinsics: Tensor,
+        depth: Tensor,
+        confidence: Tensor,
+        measured: Tensor,
+        before: Drawing,
     ) -> Drawing:
-        """The second stage: a field from the image, the depth so far and its confidence in (0, 1)."""
+        """The second stage: a field from the image, the depth so far and its confidence in (0, 1).
+
+        As published, it does not look at the measurements again.
+        """
+        del measured
         return self(second_stage_input(image, intrinsics, depth, confidence), before.features)
 
     def forward(self, maps: Tensor, context: Sequence[Tensor] | None = None) -> Drawing:

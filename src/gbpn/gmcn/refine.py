@@ -6,6 +6,9 @@ two-stage model is the one-stage model with more iterations. A trained first sta
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import pairwise
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
@@ -16,12 +19,18 @@ from gbpn.gmcn.blocks import ConvNorm, ResidualBlock, initialise
 from gbpn.gmcn.drawing import ChannelLayout, Drawing, HeadMaps
 from gbpn.gmcn.position import second_stage_input
 from gbpn.gmcn.upscale import Upscale
+from gbpn.mrf import SYMMETRIC_RING, shift
+
+STEP = 0.05
+"""Relative difference of two depths that the second stage sees as half of the largest."""
+CUES = 7 + 2 + len(SYMMETRIC_RING)
+"""Channels of `cues`."""
 
 
 class Refiner(nn.Module):
-    """A small U-Net at half resolution on image, depth, confidence and the first stage's finest feature."""
+    """A small U-Net at half resolution on image, depth, measurements and the first stage's features."""
 
-    def __init__(self, config: ModelConfig, *, context_channels: int) -> None:
+    def __init__(self, config: ModelConfig, *, context_widths: Sequence[int]) -> None:
         super().__init__()
         self.layout = ChannelLayout.of(config, 1)
         if self.layout.channels != ChannelLayout.of(config, 0).channels:
@@ -29,38 +38,49 @@ class Refiner(nn.Module):
                 "second_stage 'refine' corrects the first stage's maps, so both need the same channels; "
                 f"got iterations {config.iterations} with dynamic={config.dynamic}: use dynamic=False"
             )
-        first, *rest = config.refine_widths
+        widths = config.refine_widths
         gelu = functional.gelu
-        self.inputs = ConvNorm(4 * 7, first, activation=gelu)
-        self.adapter = nn.Conv2d(context_channels, first, 1)
+        self.inputs = ConvNorm(4 * CUES, widths[0], activation=gelu)
+        self.adapters = nn.ModuleList(
+            nn.Conv2d(context, width, 1) for context, width in zip(context_widths, widths, strict=False)
+        )
         self.down = nn.ModuleList()
         self.up = nn.ModuleList()
         self.fuse = nn.ModuleList()
-        for above, below in zip(config.refine_widths, rest, strict=False):
+        for above, below in pairwise(widths):
             self.down.append(
                 nn.Sequential(ConvNorm(above, below, stride=2, activation=gelu), ResidualBlock(below))
             )
             self.up.append(ConvNorm(below, above, 2, transposed=True))
             self.fuse.append(ConvNorm(2 * above, above, activation=gelu))
-        self.block = ResidualBlock(first)
-        self.last = Upscale(first, sum(self.layout.channels.values()))
+        self.block = ResidualBlock(widths[0])
+        self.last = Upscale(widths[0], sum(self.layout.channels.values()))
         initialise(self)
-        for start_at_zero in (self.adapter, self.last):
-            nn.init.zeros_(start_at_zero.weight)
-            assert start_at_zero.bias is not None
-            nn.init.zeros_(start_at_zero.bias)
+        nn.init.zeros_(self.last.weight)
+        assert self.last.bias is not None
+        nn.init.zeros_(self.last.bias)
 
     def redraw(
-        self, image: Tensor, intrinsics: Tensor, depth: Tensor, confidence: Tensor, before: Drawing
+        self,
+        image: Tensor,
+        intrinsics: Tensor,
+        depth: Tensor,
+        confidence: Tensor,
+        measured: Tensor,
+        before: Drawing,
     ) -> Drawing:
-        """The first stage's drawing, corrected with what its depth and confidence [B, 1, H, W] show."""
+        """The first stage's drawing, corrected with what its depth and confidence [B, 1, H, W] show.
+
+        `measured`: the measurements in the unit of `depth`, 0 where there are none.
+        """
         assert before.maps is not None
-        maps = second_stage_input(image, intrinsics, depth, confidence)
-        x = self.inputs(functional.pixel_unshuffle(maps, 2)) + self.adapter(before.features[0])
+        maps = cues(image, intrinsics, depth, confidence, measured)
+        context = [adapt(features) for adapt, features in zip(self.adapters, before.features, strict=False)]
+        x = self.inputs(functional.pixel_unshuffle(maps, 2), add=context[0])
         skips = []
-        for down in self.down:
+        for down, seen in zip(self.down, context[1:], strict=True):
             skips.append(x)
-            x = down(x)
+            x = down(x) + seen
         for up, fuse, skip in zip(reversed(self.up), reversed(self.fuse), reversed(skips), strict=True):
             x = fuse(torch.cat((up(x), skip), dim=1))
         corrections = self.last(self.block(x)).split(tuple(self.layout.channels.values()), dim=1)
@@ -68,3 +88,22 @@ class Refiner(nn.Module):
         corrected = {name: old + new for (name, old), new in zip(drawn, corrections, strict=True)}
         redrawn = self.layout.read(HeadMaps(**corrected), image)
         return redrawn.with_features(before.features)
+
+
+def cues(image: Tensor, intrinsics: Tensor, depth: Tensor, confidence: Tensor, measured: Tensor) -> Tensor:
+    """[B, CUES, H, W]: the paper's seven maps, where there are measurements and how far they lie off, and the
+    steps of depth to half of the neighbours; steps as x / (`STEP` + |x|) of relative differences x.
+    """
+    there = measured > 0
+    safe = depth.clamp(min=1e-6)
+    off = torch.where(there, measured / safe - 1, torch.zeros_like(measured))
+    steps = [shift(depth, row, column) / safe - 1 for row, column in SYMMETRIC_RING]
+    steep = torch.cat((off, *steps), dim=1)
+    return torch.cat(
+        (
+            second_stage_input(image, intrinsics, depth, confidence),
+            there.to(image.dtype),
+            steep / (STEP + steep.abs()),
+        ),
+        dim=1,
+    )

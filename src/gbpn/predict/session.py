@@ -372,12 +372,18 @@ def _last_set(field: MRF) -> MRF:
 
 def _shifted(result: StageResult, shift: Tensor, kind: str) -> StageResult:
     """The same answer counted in another unit, `shift` = old unit / new unit."""
-    belief = result.inference.belief
+    belief, field = result.inference.belief, result.field
     if kind == "log":
         moved = replace(belief, information=belief.information + belief.precision * shift.log())
+        measured = field.depth + shift.log()
     else:
         moved = replace(belief, information=belief.information * shift)
-    return replace(result, inference=replace(result.inference, belief=moved))
+        measured = field.depth * shift
+    return replace(
+        result,
+        field=replace(field, depth=measured),
+        inference=replace(result.inference, belief=moved),
+    )
 
 
 def _list(values: Numbers) -> list[float]:

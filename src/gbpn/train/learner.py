@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from functools import partial
 
+import torch
 from torch import Tensor, nn
 
 from gbpn.depth import DepthDistribution
 from gbpn.errors import InputError
 from gbpn.losses import l2_loss, probability_loss, scale_free_loss
-from gbpn.model import GBPN, AffineModel
+from gbpn.model import GBPN, AffineModel, Sketch
 from gbpn.train.recipe import Recipe
 
 Loss = Callable[[DepthDistribution, Tensor], Tensor]
@@ -22,24 +24,39 @@ class Learner(nn.Module):
     def __init__(self, model: GBPN | AffineModel, recipe: Recipe) -> None:
         super().__init__()
         self.model = model
-        self.first_stage = recipe.first_stage
+        self.first_stage = 0.0 if recipe.freeze_first_stage else recipe.first_stage
         self.loss = _loss(recipe)
         self.frozen = _encoder_norms(model) if recipe.freeze_encoder_statistics else []
+        self.two = _of_two_stages(model) if recipe.freeze_first_stage else None
+        self.fast: list[GBPN] = []  # not a part of this module: nothing of it learns or is saved
+        if self.two is not None:
+            self.frozen = [*self.frozen, self.two.first.requires_grad_(False)]
 
     def train(self, mode: bool = True) -> Learner:
         super().train(mode)
-        for norm in self.frozen:
-            norm.eval()
+        for part in self.frozen:
+            part.eval()
         return self
 
     def forward(self, image: Tensor, sparse: Tensor, intrinsics: Tensor, target: Tensor) -> dict[str, Tensor]:
         """Scalar losses by name; "loss" is what is minimised."""
+        if self.two is not None:
+            *_, answer = self.two.stages(self._frozen_draw(self.two, image, intrinsics), sparse)
+            return {"loss": self.loss(answer.distribution, target)}
         if not (self.first_stage and isinstance(self.model, GBPN) and self.model.second is not None):
-            answer = self.model(image, sparse, intrinsics)
-            return {"loss": self.loss(answer, target)}
+            return {"loss": self.loss(self.model(image, sparse, intrinsics), target)}
         sketch = self.model.draw(image, intrinsics)
         first, last = (self.loss(stage.distribution, target) for stage in self.model.stages(sketch, sparse))
         return {"loss": last + self.first_stage * first, "first_stage": first, "last_stage": last}
+
+    @torch.no_grad()
+    def _frozen_draw(self, model: GBPN, image: Tensor, intrinsics: Tensor) -> Sketch:
+        """What the frozen first stage draws, by a twin whose norms are merged."""
+        if not self.fast:
+            twin = copy.deepcopy(model)
+            twin.fuse()
+            self.fast.append(twin)
+        return self.fast[0].draw(image, intrinsics)
 
 
 def _loss(recipe: Recipe) -> Loss:
@@ -61,3 +78,12 @@ def _encoder_norms(model: nn.Module) -> list[nn.Module]:
         for name, module in model.named_modules()
         if isinstance(module, nn.BatchNorm2d) and ".encoder." in f".{name}."
     ]
+
+
+def _of_two_stages(model: nn.Module) -> GBPN:
+    if not isinstance(model, GBPN) or model.second is None:
+        raise InputError(
+            "freeze_first_stage needs a model of two stages: --set 'model.iterations=(3, 3)' "
+            "--set model.second_stage=refine"
+        )
+    return model

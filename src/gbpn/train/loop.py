@@ -109,8 +109,8 @@ class _Run:
             self.network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         if fabric.world_size > 1:
             synchronise_batch_norm(self.network)
-        optimiser = optimisation.build(self.network, recipe)
-        self.learner, self.optimiser = fabric.setup(Learner(self.network, recipe), optimiser)
+        learner = Learner(self.network, recipe)
+        self.learner, self.optimiser = fabric.setup(learner, optimisation.build(self.network, recipe))
         self.average = WeightAverage(self.network, recipe.average_decay)
         self.step, self.failures, self.broken = 0, 0, 0
         self.best: float | None = None

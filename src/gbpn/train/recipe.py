@@ -47,6 +47,8 @@ class Recipe:
     """probability (the paper's), scale-free (errors relative to the frame's depth), or l2 (ablation V1)."""
     first_stage: float = 0.0
     """Weight of the first stage's own loss; the paper supervises the last stage only."""
+    freeze_first_stage: bool = False
+    """Keep a trained first stage as it is and teach the second one only."""
     freeze_encoder_statistics: bool = False
     """Keep the running statistics of the encoder's batch norms: for encoders that come trained."""
     alpha1: float = 1.0
