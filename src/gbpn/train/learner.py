@@ -27,10 +27,10 @@ class Learner(nn.Module):
         self.first_stage = 0.0 if recipe.freeze_first_stage else recipe.first_stage
         self.loss = _loss(recipe)
         self.frozen = _encoder_norms(model) if recipe.freeze_encoder_statistics else []
-        self.two = _of_two_stages(model) if recipe.freeze_first_stage else None
         self.fast: list[GBPN] = []  # not a part of this module: nothing of it learns or is saved
-        if self.two is not None:
-            self.frozen = [*self.frozen, self.two.first.requires_grad_(False)]
+        self.freezes = recipe.freeze_first_stage
+        if self.freezes:
+            self.frozen = [*self.frozen, _of_two_stages(model).first.requires_grad_(False)]
 
     def train(self, mode: bool = True) -> Learner:
         super().train(mode)
@@ -40,8 +40,9 @@ class Learner(nn.Module):
 
     def forward(self, image: Tensor, sparse: Tensor, intrinsics: Tensor, target: Tensor) -> dict[str, Tensor]:
         """Scalar losses by name; "loss" is what is minimised."""
-        if self.two is not None:
-            *_, answer = self.two.stages(self._frozen_draw(self.two, image, intrinsics), sparse)
+        if self.freezes:
+            model = _of_two_stages(self.model)
+            *_, answer = model.stages(self._frozen_draw(model, image, intrinsics), sparse)
             return {"loss": self.loss(answer.distribution, target)}
         if not (self.first_stage and isinstance(self.model, GBPN) and self.model.second is not None):
             return {"loss": self.loss(self.model(image, sparse, intrinsics), target)}
