@@ -8,10 +8,12 @@ import pytest
 import torch
 from torch import nn
 
+from gbpn import build
 from gbpn.errors import InputError, TrainingError
 from gbpn.train import checkpoints as saving
 from gbpn.train.averaging import WeightAverage
 from gbpn.train.checkpoints import Checkpoints
+from gbpn.train.learner import Learner
 from gbpn.train.order import StepOrder
 from gbpn.train.recipe import RECIPES, Recipe, named
 from gbpn.train.schedule import OneCycle
@@ -159,3 +161,22 @@ def test_the_dial_keeps_the_shape_of_a_run() -> None:
     assert short.average_from / short.steps == pytest.approx(0.1, rel=0.01)
     assert (1 - short.average_decay) * short.steps == pytest.approx((1 - 0.99996) * 297_400, rel=0.01)
     assert Recipe().scaled(1.0) == Recipe()
+
+
+@pytest.mark.parametrize(
+    ("setting", "kept"), [("freeze_statistics", ""), ("freeze_encoder_statistics", ".encoder.")]
+)
+def test_kept_statistics_do_not_move_and_all_else_learns(setting: str, kept: str) -> None:
+    torch.manual_seed(0)
+    other = [] if setting == "freeze_encoder_statistics" else ["freeze_encoder_statistics=no"]
+    model = build("small", width=0.25)
+    learner = Learner(model, named("small").changed([f"{setting}=yes", *other])).train()
+    before = {name: tensor.clone() for name, tensor in model.named_buffers() if "running" in name}
+    depth = 2 + torch.rand(2, 1, 64, 64)
+    sparse = depth * (torch.rand(2, 1, 64, 64) < 0.1)
+    camera = torch.tensor([[60.0, 0, 32], [0, 60.0, 32], [0, 0, 1]]).expand(2, 3, 3)
+    learner(torch.rand(2, 3, 64, 64), sparse, camera, depth)["loss"].backward()
+    for name, tensor in model.named_buffers():
+        if name in before:
+            assert torch.equal(tensor, before[name]) == (kept in name), name
+    assert all(parameter.grad is not None for parameter in model.parameters())

@@ -26,7 +26,7 @@ class Learner(nn.Module):
         self.model = model
         self.first_stage = 0.0 if recipe.freeze_first_stage else recipe.first_stage
         self.loss = _loss(recipe)
-        self.frozen = _encoder_norms(model) if recipe.freeze_encoder_statistics else []
+        self.frozen = _norms(model, recipe)
         self.fast: list[GBPN] = []  # not a part of this module: nothing of it learns or is saved
         self.freezes = recipe.freeze_first_stage
         if self.freezes:
@@ -40,21 +40,20 @@ class Learner(nn.Module):
 
     def forward(self, image: Tensor, sparse: Tensor, intrinsics: Tensor, target: Tensor) -> dict[str, Tensor]:
         """Scalar losses by name; "loss" is what is minimised."""
-        if self.freezes:
-            model = _of_two_stages(self.model)
-            *_, answer = model.stages(self._frozen_draw(model, image, intrinsics), sparse)
-            return {"loss": self.loss(answer.distribution, target)}
-        if not (self.first_stage and isinstance(self.model, GBPN) and self.model.second is not None):
+        if not isinstance(self.model, GBPN):
             return {"loss": self.loss(self.model(image, sparse, intrinsics), target)}
-        sketch = self.model.draw(image, intrinsics)
-        first, last = (self.loss(stage.distribution, target) for stage in self.model.stages(sketch, sparse))
-        return {"loss": last + self.first_stage * first, "first_stage": first, "last_stage": last}
+        draw = self._frozen_draw if self.freezes else self.model.draw
+        stages = self.model.stages(draw(image, intrinsics), sparse)
+        *before, last = (self.loss(stage.distribution, target) for stage in stages)
+        if not (before and self.first_stage):
+            return {"loss": last}
+        return {"loss": last + self.first_stage * before[0], "first_stage": before[0], "last_stage": last}
 
     @torch.no_grad()
-    def _frozen_draw(self, model: GBPN, image: Tensor, intrinsics: Tensor) -> Sketch:
+    def _frozen_draw(self, image: Tensor, intrinsics: Tensor) -> Sketch:
         """What the frozen first stage draws, by a twin whose norms are merged."""
         if not self.fast:
-            twin = copy.deepcopy(model)
+            twin = copy.deepcopy(_of_two_stages(self.model))
             twin.fuse()
             self.fast.append(twin)
         return self.fast[0].draw(image, intrinsics)
@@ -73,11 +72,14 @@ def _loss(recipe: Recipe) -> Loss:
     return losses[recipe.loss]
 
 
-def _encoder_norms(model: nn.Module) -> list[nn.Module]:
+def _norms(model: nn.Module, recipe: Recipe) -> list[nn.Module]:
+    """The batch norms that keep their statistics."""
+    if not (recipe.freeze_statistics or recipe.freeze_encoder_statistics):
+        return []
     return [
         module
         for name, module in model.named_modules()
-        if isinstance(module, nn.BatchNorm2d) and ".encoder." in f".{name}."
+        if isinstance(module, nn.BatchNorm2d) and (recipe.freeze_statistics or ".encoder." in f".{name}.")
     ]
 
 

@@ -51,6 +51,8 @@ class Recipe:
     """Keep a trained first stage as it is and teach the second one only."""
     freeze_encoder_statistics: bool = False
     """Keep the running statistics of the encoder's batch norms: for encoders that come trained."""
+    freeze_statistics: bool = False
+    """Keep those of all batch norms: for the last part of a run, or for small and mixed batches."""
     alpha1: float = 1.0
     """Weight of |error| in the loss."""
     alpha2: float = 1.0
