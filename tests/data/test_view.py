@@ -125,6 +125,20 @@ def test_the_varied_recipe_takes_any_size_and_keeps_a_real_sensors_points() -> N
         assert bool((sample.target > 0).float().mean() > 0.8)
 
 
+def test_native_frames_keep_their_pixels_and_small_ones_are_still_warped() -> None:
+    recipe = VariedRecipe(height=40, width=50, native=1.0, jitter=0.0, grey=0.0, depth_variation=0.0)
+    sample = Frames(1, 60, 80).frame(0)
+    for seed in range(4):
+        seen = recipe(sample, np.random.default_rng(seed))
+        windows = sample.image.unfold(1, 40, 1).unfold(2, 50, 1)  # [3, 21, 31, 40, 50]
+        matches = [
+            (windows - image[:, None, None]).abs().amax(dim=(0, 3, 4)) < 1e-6
+            for image in (seen.image, seen.image.flip(-1))
+        ]
+        assert sum(int(match.sum()) for match in matches) == 1
+    assert recipe(Frames(1, 30, 80).frame(0), np.random.default_rng(0)).image.shape == (3, 40, 50)
+
+
 def test_the_depth_of_the_varied_recipe_follows_its_pixels() -> None:
     # The plane Z = 2 + X stays a plane of that slope under zoom and turn if the intrinsics follow.
     height, width = 240, 320

@@ -99,6 +99,8 @@ class VariedRecipe:
     """At zoom 1 the result just covers the frame's shorter side; up to this much closer."""
     degrees: float = 5.0
     """Turn in U(−degrees, degrees) about the frame's centre; intrinsics follow."""
+    native: float = 0.0
+    """Share of frames that are cut out at their own pixels, neither zoomed nor turned: sharp, as in use."""
     depth_variation: float = 0.4
     """All depths times U(1 − v, 1 + v)."""
     jitter: float = 0.4
@@ -133,6 +135,10 @@ class VariedRecipe:
     def _place(self, sample: Sample, rng: np.random.Generator) -> Sample:
         full_height, full_width = sample.image.shape[-2:]
         cover = max(self.height / full_height, self.width / full_width)
+        if cover <= 1 and self.native and rng.random() < self.native:
+            top = int(rng.integers(full_height - self.height + 1))
+            left = int(rng.integers(full_width - self.width + 1))
+            return geometry.crop(sample, top, left, self.height, self.width)
         if cover < 0.5:  # a strong reduction needs the low-pass filter of `resize`
             sample = geometry.resize(
                 sample, round(full_height * cover * 1.5), round(full_width * cover * 1.5)

@@ -76,7 +76,7 @@ class Refiner(nn.Module):
         assert before.maps is not None
         maps = cues(image, intrinsics, depth, confidence, measured)
         context = [adapt(features) for adapt, features in zip(self.adapters, before.features, strict=False)]
-        x = self.inputs(functional.pixel_unshuffle(maps, 2), add=context[0])
+        x = self.inputs(functional.pixel_unshuffle(maps, 2)) + context[0]
         skips = []
         for down, seen in zip(self.down, context[1:], strict=True):
             skips.append(x)
