@@ -107,8 +107,9 @@ class ModelConfig:
     """"released" (two residual blocks each), "light" (two convolutions each), "trunk" (one trunk for all)."""
     head_width: int = 64
     """Channels inside the heads."""
-    contrast: bool = False
-    """Whether local edges weaken with the colour difference of their ends, by a learned amount."""
+    contrast: float = 0.0
+    """How strongly local edges weaken with the colour difference of their ends, times an amount that the
+    network draws; 0 leaves it out."""
     detail: int = 0
     """Channels of a full-resolution branch that corrects what the heads say; 0 leaves it out."""
     second_stage: str = "fusion"
@@ -226,7 +227,7 @@ _SMALL = ModelConfig(
     decoder_activation=True,
     heads="trunk",
     head_width=32,
-    contrast=True,
+    contrast=1.0,
     detail=16,
     start=_SMALL_START,
     relative_heads=True,

@@ -99,7 +99,7 @@ def test_relative_heads_speak_in_multiples_of_the_start() -> None:
 @pytest.mark.parametrize("neighbours", [4, 8])
 def test_edges_across_a_colour_step_are_weak_and_others_are_not(edges: str, neighbours: int) -> None:
     start = Start(weight=8, diagonal=8)
-    layout = ChannelLayout(sets=1, edges=edges, neighbours=neighbours, nonlocal_edges=0, contrast=True)
+    layout = ChannelLayout(sets=1, edges=edges, neighbours=neighbours, nonlocal_edges=0, contrast=1.0)
     maps = {name: bias.view(1, -1, 1, 1).expand(1, -1, 5, 6) for name, bias in layout.biases(start).items()}
     image = torch.zeros(1, 3, 5, 6)
     image[..., 3:] = 9.0  # columns 3 to 5 are of another colour
@@ -112,7 +112,7 @@ def test_edges_across_a_colour_step_are_weak_and_others_are_not(edges: str, neig
 
 
 def test_a_contrast_of_nothing_leaves_every_edge() -> None:
-    layout = ChannelLayout(sets=1, edges="symmetric", neighbours=8, nonlocal_edges=0, contrast=True)
+    layout = ChannelLayout(sets=1, edges="symmetric", neighbours=8, nonlocal_edges=0, contrast=1.0)
     maps = {name: torch.zeros(1, count, 5, 6) for name, count in layout.channels.items()}
     maps["contrast"] = torch.full_like(maps["contrast"], -100.0)
     image = torch.rand(1, 3, 5, 6, generator=torch.Generator().manual_seed(0))

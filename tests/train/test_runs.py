@@ -263,6 +263,22 @@ def test_convert_fits_sigma_to_any_weights(tmp_path, pool) -> None:
     assert checkpoint.load(target).calibration is not None
 
 
+def test_convert_changes_what_needs_no_training(tmp_path) -> None:
+    source, target = tmp_path / "in.safetensors", tmp_path / "out.safetensors"
+    torch.manual_seed(0)
+    checkpoint.save(build("small", width=0.25), source)
+    command = ["convert", str(source), str(target), "--set"]
+    result = CliRunner().invoke(app, [*command, "contrast=1.5", "--set", "iterations=(6,)"])
+    assert result.exit_code == 0, result.output
+    one, two = checkpoint.load(source), checkpoint.load(target)
+    assert (two.config.contrast, two.config.iterations) == (1.5, (6,))
+    for name, tensor in one.state_dict().items():
+        assert torch.equal(two.state_dict()[name], tensor)
+    result = CliRunner().invoke(app, [*command, "detail=0"])
+    assert result.exit_code != 0
+    assert "asks for another network" in str(result.exception) + result.output
+
+
 def test_weights_that_do_not_fit_say_so(tmp_path, pool) -> None:
     train(tiny("steps=1"), pool, tmp_path / "one", machine=MACHINE)
     best = tmp_path / "one" / "best.safetensors"
@@ -333,7 +349,7 @@ def test_small_overfits_eight_synthetic_scenes(tmp_path) -> None:
     settings += ["augmentation.zoom=1.0", "augmentation.degrees=0", "augmentation.jitter=0"]
     settings += ["augmentation.depth_variation=0", "peak_rate=1e-2", "encoder_rate=1.0", "clip_norm=10"]
     settings += ["model.encoder='global-local'", "model.block='convolution'", "model.width=0.25"]
-    settings += ["model.contrast=False"]  # which would know these rooms without any training
+    settings += ["model.contrast=0"]  # which would know these rooms without any training
     recipe = named("synthetic").changed(settings)
     train(recipe, None, tmp_path / "run", machine=MACHINE)
     torch.manual_seed(recipe.seed)

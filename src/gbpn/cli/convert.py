@@ -17,6 +17,15 @@ def convert(
         str | None,
         typer.Option(help="Configuration of a file without one: gbpn-2 (NYUv2), gbpn-2-kitti, …"),
     ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="KEY=VALUE",
+            help="Another value for a field of the configuration that needs no training, as iterations, "
+            "contrast or mirror; repeat for several.",
+        ),
+    ] = None,
     half: Annotated[bool, typer.Option("--half", help="Store weights in 16 bits.")] = False,
     licence: Annotated[str | None, typer.Option(help="Licence to note in the file.")] = None,
     training_data: Annotated[str | None, typer.Option(help="Training data to note in the file.")] = None,
@@ -42,6 +51,8 @@ def convert(
         raise InputError(f"the target must end in .safetensors; got {target.name}")
     model = load(source, config=config)
     card = dict(model.card)
+    if settings:
+        model = _changed(model, settings)
     if is_released(read(source)[0]):
         card.setdefault("licence", "MIT")
         card.setdefault("source", "converted from the authors' released file")
@@ -55,6 +66,21 @@ def convert(
     save(model, target, half=half, card=card)
     megabytes = target.stat().st_size / 1e6
     typer.echo(f"{target}: {model.config.name}, {len(model.state_dict())} tensors, {megabytes:.1f} MB")
+
+
+def _changed(model: Any, settings: list[str]) -> Any:
+    """The same weights under another configuration."""
+    from gbpn.model import from_config
+    from gbpn.train.recipe import Recipe
+
+    options = Recipe().changed([f"model.{setting}" for setting in settings]).model_options
+    other = from_config(model.config.overridden(options))
+    try:
+        other.load_state_dict(model.state_dict())
+    except RuntimeError as error:
+        raise InputError(f"--set {' '.join(settings)} asks for another network: train it instead") from error
+    other.calibration = model.calibration
+    return other
 
 
 def _calibrate(model: Any, root: Path, kind: str, holdout: float) -> None:

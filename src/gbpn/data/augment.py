@@ -136,9 +136,9 @@ class VariedRecipe:
         full_height, full_width = sample.image.shape[-2:]
         cover = max(self.height / full_height, self.width / full_width)
         if cover <= 1 and self.native and rng.random() < self.native:
-            top = int(rng.integers(full_height - self.height + 1))
-            left = int(rng.integers(full_width - self.width + 1))
-            return geometry.crop(sample, top, left, self.height, self.width)
+            row = int(rng.integers(full_height - self.height + 1))
+            column = int(rng.integers(full_width - self.width + 1))
+            return geometry.crop(sample, row, column, self.height, self.width)
         if cover < 0.5:  # a strong reduction needs the low-pass filter of `resize`
             sample = geometry.resize(
                 sample, round(full_height * cover * 1.5), round(full_width * cover * 1.5)

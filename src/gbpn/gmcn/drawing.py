@@ -84,8 +84,8 @@ class ChannelLayout:
     nonlocal_edges: int
     unit: Start | None = None
     """What a precision or a difference of 1, as the heads say it, stands for; None: for 1."""
-    contrast: bool = False
-    """Whether local edges weaken with the colour difference of their ends."""
+    contrast: float = 0.0
+    """How strongly local edges weaken with the colour difference of their ends; 0: there is no such head."""
 
     @classmethod
     def of(cls, config: ModelConfig, stage: int) -> ChannelLayout:
@@ -174,7 +174,7 @@ class ChannelLayout:
         with torch.no_grad():
             image = image.to(maps.dtype)
             lost = torch.stack([_contrast(image, *neighbour) for neighbour in self.neighbour_of], dim=1)
-        return torch.exp(-functional.softplus(maps) * lost)
+        return torch.exp(-self.contrast * functional.softplus(maps) * lost)
 
     def biases(self, start: Start) -> dict[str, Tensor]:
         """Last-layer biases with which `read` gives what `start` says."""
