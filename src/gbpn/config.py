@@ -133,6 +133,8 @@ class ModelConfig:
             raise InputError(f"config iterations must be one or two counts above 0; got {self.iterations}")
         if self.window % 2 == 0 or self.window < 1:
             raise InputError(f"config window must be odd; got {self.window}")
+        if not isinstance(self.contrast, int | float) or self.contrast < 0:
+            raise InputError(f"config contrast must be a number, 0 or more; got {self.contrast!r}")
         if len(self.decoder_widths) != 4:
             raise InputError(f"config decoder_widths must have four entries; got {self.decoder_widths}")
         if self.encoder == "global-local":

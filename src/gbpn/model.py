@@ -19,7 +19,7 @@ from gbpn.errors import BackendError, InputError
 from gbpn.frame import DepthUnit, Frame
 from gbpn.gaussian import Gaussian
 from gbpn.gbp import Inference, Messages, infer
-from gbpn.gmcn import GMCN, MULTIPLE, Drawing, Refiner
+from gbpn.gmcn import GMCN, MULTIPLE, Drawing, Refiner, Seen
 from gbpn.gmcn.affine import AffineNetwork, affine_fit
 from gbpn.gmcn.blocks import ConvNorm
 from gbpn.gmcn.lite import LiteEncoder
@@ -173,12 +173,15 @@ class GBPN(Model):
     def redraw(self, frame: Frame, result: StageResult, drawing: Drawing, unit: DepthUnit) -> Drawing:
         """The second stage's field, drawn with the first one's answer in sight."""
         assert self.second is not None
-        belief = result.inference.belief
-        seen = unit.relative(belief.mean.nan_to_num(0.0))  # 0 where nothing reached
-        confidence = self._logit(belief, drawing).sigmoid()
-        field = result.field
-        measured = torch.where(field.weight > 0, unit.relative(field.depth), torch.zeros_like(field.depth))
-        return self.second.redraw(frame.image, frame.intrinsics, seen, confidence, measured, drawing)
+        belief, field = result.inference.belief, result.field
+        seen = Seen(
+            image=frame.image,
+            intrinsics=frame.intrinsics,
+            depth=unit.relative(belief.mean.nan_to_num(0.0)),  # 0 where nothing reached
+            confidence=self._logit(belief, drawing).sigmoid(),
+            measured=torch.where(field.weight > 0, unit.relative(field.depth), 0.0),
+        )
+        return self.second.redraw(seen, drawing)
 
     def answer(
         self,

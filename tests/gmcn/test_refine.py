@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 import gbpn
+from gbpn.gmcn import Seen
 from gbpn.gmcn.refine import CUES, STEP, cues
 
 HEIGHT, WIDTH = 8, 10
@@ -14,7 +15,7 @@ CAMERA = torch.tensor([[[10.0, 0, 4.5], [0, 10.0, 3.5], [0, 0, 1]]])
 
 def seen(depth: Tensor, measured: Tensor) -> Tensor:
     image = torch.zeros(1, 3, HEIGHT, WIDTH)
-    return cues(image, CAMERA, depth, torch.ones(1, 1, HEIGHT, WIDTH), measured)
+    return cues(Seen(image, CAMERA, depth, torch.ones(1, 1, HEIGHT, WIDTH), measured))
 
 
 def test_steps_of_depth_are_relative() -> None:

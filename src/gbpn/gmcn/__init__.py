@@ -2,6 +2,7 @@
 
 from gbpn.gmcn.drawing import ChannelLayout, Drawing, HeadMaps
 from gbpn.gmcn.network import GMCN, MULTIPLE
+from gbpn.gmcn.position import Seen
 from gbpn.gmcn.refine import Refiner
 
-__all__ = ["GMCN", "MULTIPLE", "ChannelLayout", "Drawing", "HeadMaps", "Refiner"]
+__all__ = ["GMCN", "MULTIPLE", "ChannelLayout", "Drawing", "HeadMaps", "Refiner", "Seen"]

@@ -13,7 +13,7 @@ from gbpn.gmcn.drawing import ChannelLayout, Drawing
 from gbpn.gmcn.encoder import GlobalLocalEncoder
 from gbpn.gmcn.heads import Heads
 from gbpn.gmcn.lite import LiteEncoder
-from gbpn.gmcn.position import first_stage_input, second_stage_input
+from gbpn.gmcn.position import Seen, first_stage_input, second_stage_input
 
 MULTIPLE = 32
 """Height and width that a U-Net of five halvings can take."""
@@ -48,21 +48,9 @@ class GMCN(nn.Module):
         """The first stage: a field from the normalised image [B, 3, H, W] alone."""
         return self(first_stage_input(image, intrinsics, self.distance))
 
-    def redraw(
-        self,
-        image: Tensor,
-        intrinsics: Tensor,
-        depth: Tensor,
-        confidence: Tensor,
-        measured: Tensor,
-        before: Drawing,
-    ) -> Drawing:
-        """The second stage: a field from the image, the depth so far and its confidence in (0, 1).
-
-        As published, it does not look at the measurements again.
-        """
-        del measured
-        return self(second_stage_input(image, intrinsics, depth, confidence), before.features)
+    def redraw(self, seen: Seen, before: Drawing) -> Drawing:
+        """The second stage: a field from image, depth and confidence; as published, not from measurements."""
+        return self(second_stage_input(seen), before.features)
 
     def forward(self, maps: Tensor, context: Sequence[Tensor] | None = None) -> Drawing:
         """maps [B, 6 or 7, H, W], H and W multiples of `MULTIPLE`."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import torch
 from torch import Tensor
 
@@ -15,6 +17,21 @@ def first_stage_input(image: Tensor, intrinsics: Tensor, distance: Tensor) -> Te
     return torch.cat((image, points(plane, intrinsics)), dim=1)
 
 
-def second_stage_input(image: Tensor, intrinsics: Tensor, depth: Tensor, confidence: Tensor) -> Tensor:
-    """[B, 7, H, W]: normalised RGB, X, Y, Z at the depth found so far, and its confidence in (0, 1)."""
-    return torch.cat((image, points(depth, intrinsics), confidence), dim=1)
+class Seen(NamedTuple):
+    """What a second stage can look at; all maps of one padded size."""
+
+    image: Tensor
+    """[B, 3, H, W] normalised RGB."""
+    intrinsics: Tensor
+    """[B, 3, 3]."""
+    depth: Tensor
+    """[B, 1, H, W] found so far, in metres or multiples of the median measurement; 0 where there is none."""
+    confidence: Tensor
+    """[B, 1, H, W] of that depth, in (0, 1)."""
+    measured: Tensor
+    """[B, 1, H, W] the measurements, counted as the depth; 0 where there are none."""
+
+
+def second_stage_input(seen: Seen) -> Tensor:
+    """[B, 7, H, W]: normalised RGB, X, Y, Z at the depth found so far, and its confidence."""
+    return torch.cat((seen.image, points(seen.depth, seen.intrinsics), seen.confidence), dim=1)

@@ -17,7 +17,7 @@ from gbpn.config import ModelConfig
 from gbpn.errors import InputError
 from gbpn.gmcn.blocks import ConvNorm, ResidualBlock, initialise
 from gbpn.gmcn.drawing import ChannelLayout, Drawing, HeadMaps
-from gbpn.gmcn.position import second_stage_input
+from gbpn.gmcn.position import Seen, second_stage_input
 from gbpn.gmcn.upscale import Upscale
 from gbpn.mrf import SYMMETRIC_RING, shift
 
@@ -60,50 +60,31 @@ class Refiner(nn.Module):
         assert self.last.bias is not None
         nn.init.zeros_(self.last.bias)
 
-    def redraw(
-        self,
-        image: Tensor,
-        intrinsics: Tensor,
-        depth: Tensor,
-        confidence: Tensor,
-        measured: Tensor,
-        before: Drawing,
-    ) -> Drawing:
-        """The first stage's drawing, corrected with what its depth and confidence [B, 1, H, W] show.
-
-        `measured`: the measurements in the unit of `depth`, 0 where there are none.
-        """
+    def redraw(self, seen: Seen, before: Drawing) -> Drawing:
+        """The first stage's drawing, corrected with what its depth shows."""
         assert before.maps is not None
-        maps = cues(image, intrinsics, depth, confidence, measured)
         context = [adapt(features) for adapt, features in zip(self.adapters, before.features, strict=False)]
-        x = self.inputs(functional.pixel_unshuffle(maps, 2)) + context[0]
+        x = self.inputs(functional.pixel_unshuffle(cues(seen), 2)) + context[0]
         skips = []
-        for down, seen in zip(self.down, context[1:], strict=True):
+        for down, known in zip(self.down, context[1:], strict=True):
             skips.append(x)
-            x = down(x) + seen
+            x = down(x) + known
         for up, fuse, skip in zip(reversed(self.up), reversed(self.fuse), reversed(skips), strict=True):
             x = fuse(torch.cat((up(x), skip), dim=1))
         corrections = self.last(self.block(x)).split(tuple(self.layout.channels.values()), dim=1)
         drawn = before.maps.by_name().items()
         corrected = {name: old + new for (name, old), new in zip(drawn, corrections, strict=True)}
-        redrawn = self.layout.read(HeadMaps(**corrected), image)
+        redrawn = self.layout.read(HeadMaps(**corrected), seen.image)
         return redrawn.with_features(before.features)
 
 
-def cues(image: Tensor, intrinsics: Tensor, depth: Tensor, confidence: Tensor, measured: Tensor) -> Tensor:
+def cues(seen: Seen) -> Tensor:
     """[B, CUES, H, W]: the paper's seven maps, where there are measurements and how far they lie off, and the
     steps of depth to half of the neighbours; steps as x / (`STEP` + |x|) of relative differences x.
     """
-    there = measured > 0
-    safe = depth.clamp(min=1e-6)
-    off = torch.where(there, measured / safe - 1, torch.zeros_like(measured))
-    steps = [shift(depth, row, column) / safe - 1 for row, column in SYMMETRIC_RING]
+    there = seen.measured > 0
+    safe = seen.depth.clamp(min=1e-6)
+    off = torch.where(there, seen.measured / safe - 1, torch.zeros_like(safe))
+    steps = [shift(seen.depth, row, column) / safe - 1 for row, column in SYMMETRIC_RING]
     steep = torch.cat((off, *steps), dim=1)
-    return torch.cat(
-        (
-            second_stage_input(image, intrinsics, depth, confidence),
-            there.to(image.dtype),
-            steep / (STEP + steep.abs()),
-        ),
-        dim=1,
-    )
+    return torch.cat((second_stage_input(seen), there.to(steep), steep / (STEP + steep.abs())), dim=1)

@@ -43,11 +43,12 @@ class Learner(nn.Module):
         if not isinstance(self.model, GBPN):
             return {"loss": self.loss(self.model(image, sparse, intrinsics), target)}
         draw = self._frozen_draw if self.freezes else self.model.draw
-        stages = self.model.stages(draw(image, intrinsics), sparse)
-        *before, last = (self.loss(stage.distribution, target) for stage in stages)
+        *before, answer = self.model.stages(draw(image, intrinsics), sparse)
+        last = self.loss(answer.distribution, target)
         if not (before and self.first_stage):
             return {"loss": last}
-        return {"loss": last + self.first_stage * before[0], "first_stage": before[0], "last_stage": last}
+        first = self.loss(before[0].distribution, target)
+        return {"loss": last + self.first_stage * first, "first_stage": first, "last_stage": last}
 
     @torch.no_grad()
     def _frozen_draw(self, image: Tensor, intrinsics: Tensor) -> Sketch:
