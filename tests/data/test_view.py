@@ -139,6 +139,15 @@ def test_native_frames_keep_their_pixels_and_small_ones_are_still_warped() -> No
     assert recipe(Frames(1, 30, 80).frame(0), np.random.default_rng(0)).image.shape == (3, 40, 50)
 
 
+def test_frames_are_mirrored_as_often_as_asked() -> None:
+    sample = Frames(1, 40, 50).frame(0)
+    for flip in (0.0, 1.0):
+        recipe = VariedRecipe(height=40, width=50, native=1.0, flip=flip, jitter=0.0, grey=0.0)
+        for seed in range(4):
+            seen = recipe(sample, np.random.default_rng(seed)).image
+            torch.testing.assert_close(seen, sample.image.flip(-1) if flip else sample.image)
+
+
 def test_the_depth_of_the_varied_recipe_follows_its_pixels() -> None:
     # The plane Z = 2 + X stays a plane of that slope under zoom and turn if the intrinsics follow.
     height, width = 240, 320

@@ -101,6 +101,9 @@ class VariedRecipe:
     """Turn in U(−degrees, degrees) about the frame's centre; intrinsics follow."""
     native: float = 0.0
     """Share of frames that are cut out at their own pixels, neither zoomed nor turned: sharp, as in use."""
+    flip: float = 0.5
+    """Share of frames that are mirrored. Depth cameras err on one side of things only: a network that never
+    sees mirrored frames can learn which."""
     depth_variation: float = 0.4
     """All depths times U(1 − v, 1 + v)."""
     jitter: float = 0.4
@@ -119,7 +122,7 @@ class VariedRecipe:
 
     def __call__(self, sample: Sample, rng: np.random.Generator) -> Sample:
         sample = self._place(sample, rng)
-        if rng.random() < 0.5:
+        if rng.random() < self.flip:
             sample = geometry.flip(sample)
         image = colour_jitter(sample.image, rng, self.jitter)
         if rng.random() < self.grey:
