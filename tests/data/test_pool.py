@@ -108,6 +108,9 @@ def test_lidar_scenes_hold_out_rings(tmp_path: Path) -> None:
     full = PoolDataset(tmp_path, "all").load(0)
     assert bool((full.target == 2).all())
     assert int((full.sparse > 0).sum()) == 29 * 40
+    rings = PoolDataset(tmp_path, "all", accumulated=False).load(0)
+    assert torch.equal(rings.sparse, sample.sparse)
+    assert torch.equal(rings.target, sample.target)
 
 
 def test_what_is_missing_or_broken_is_named(tree: Path, tmp_path: Path) -> None:
@@ -122,6 +125,8 @@ def test_what_is_missing_or_broken_is_named(tree: Path, tmp_path: Path) -> None:
         PoolDataset(tree, "test")
     with pytest.raises(InputError, match="unknown dataset kind"):
         open_dataset("nyu", tree)
+    with pytest.raises(InputError, match="pool has no option 'scale'; there are scenes, holdout"):
+        open_dataset("pool", tree, scale=1000)
 
     office = tree / "own" / "office"
     (office / "color" / "0000.jpg").write_bytes(b"\xff\xd8 not a picture")

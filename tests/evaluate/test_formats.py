@@ -11,6 +11,7 @@ from PIL import Image
 from typer.testing import CliRunner
 
 from gbpn.cli import app
+from gbpn.errors import InputError
 
 RNG = np.random.default_rng(0)
 
@@ -82,6 +83,23 @@ def test_original_formats(kind, write, frames, tmp_path):
     assert data["rows"][0]["rmse"] > 0
     assert data["rows"][0]["measurements"] > 0
     assert (tmp_path / "report" / "index.html").stat().st_size > 10_000
+
+
+def test_options_of_the_dataset(tmp_path):
+    folder(tmp_path / "data")
+    (tmp_path / "data" / "gt" / "a.npy").unlink()
+    Image.fromarray(np.full((40, 50), 1500, np.uint16)).save(tmp_path / "data" / "gt" / "a.png")
+    command = ["eval", "folder", "--data", str(tmp_path / "data"), "--method", "nearest", "--no-pictures"]
+    result = CliRunner().invoke(
+        app, [*command, "--option", "scale=500", "-o", str(tmp_path / "report")], catch_exceptions=False
+    )
+    assert result.exit_code == 0, result.output
+    data = json.loads((tmp_path / "report" / "report.json").read_text())
+    assert (data["failed"], data["rows"][0]["rmse"]) == ([], 0.0)
+    assert "Read with scale=500." in data["protocol"]
+    for wrong, said in (("scale", "KEY=VALUE"), ("depth=2", "folder has no option 'depth'")):
+        with pytest.raises(InputError, match=said):
+            CliRunner().invoke(app, [*command, "--option", wrong], catch_exceptions=False)
 
 
 def test_a_submission_from_the_command_line(tmp_path):

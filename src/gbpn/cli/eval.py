@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 from enum import Enum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -44,6 +45,13 @@ def evaluate(
     seeds: Annotated[int | None, typer.Option(help="Samplings of each frame, averaged.", min=1)] = None,
     limit: Annotated[int | None, typer.Option(help="Only N frames, spread over the dataset.", min=1)] = None,
     split: Annotated[str, typer.Option(help="Part of the dataset.")] = "evaluation",
+    option: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KEY=VALUE",
+            help="How the dataset is read, e.g. folder: scale=1000; pool: accumulated=False. Repeat.",
+        ),
+    ] = None,
     workers: Annotated[int, typer.Option(help="Processes.", min=1)] = 1,
     batch: Annotated[int, typer.Option(help="Frames per call of a network.", min=1)] = 1,
     fresh: Annotated[bool, typer.Option("--fresh", help="Forget results already in the folder.")] = False,
@@ -75,6 +83,7 @@ def evaluate(
         dataset=dataset.value,
         root=str(data or ""),
         split=split,
+        options=dict(_option(text) for text in option or ()),
         output=output,
         weights=tuple(weights or ()),
         methods=tuple(method or ()),
@@ -96,6 +105,17 @@ def evaluate(
         submit(request, console)
         return
     perform(request, console)
+
+
+def _option(text: str) -> tuple[str, Any]:
+    """`scale=1000` to ("scale", 1000); what is not a Python literal is a word."""
+    key, separator, value = text.partition("=")
+    if not separator:
+        raise InputError(f"--option must look like KEY=VALUE; got {text!r}")
+    try:
+        return key.strip(), ast.literal_eval(value.strip())
+    except (ValueError, SyntaxError):
+        return key.strip(), value.strip()
 
 
 def _pixel(text: str) -> tuple[int, int]:

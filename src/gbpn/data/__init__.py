@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -62,4 +63,7 @@ def open_dataset(kind: str, root: str | Path, split: str = "evaluation", **optio
     """A dataset by kind; `options` go to its class, see `DATASETS`."""
     if kind not in DATASETS:
         raise InputError(f"unknown dataset kind {kind!r}: choose from {', '.join(DATASETS)}")
+    known = list(inspect.signature(DATASETS[kind]).parameters)[2:]
+    if unknown := sorted(set(options) - set(known)):
+        raise InputError(f"{kind} has no option {unknown[0]!r}; there are {', '.join(known) or 'none'}")
     return DATASETS[kind](root, split, **options)

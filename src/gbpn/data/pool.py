@@ -81,6 +81,7 @@ class PoolDataset:
         crop: bool = True,
         lidar: str = "raw",
         lines: int | None = None,
+        accumulated: bool = True,
         clean: bool = True,
         cache: bool = False,
         repeat: Mapping[str, int] | None = None,
@@ -89,7 +90,8 @@ class PoolDataset:
 
         `crop` applies the NYUv2 benchmark's centre crop to NYUv2 scenes. LiDAR scenes: `lidar` is raw or
         filtered (see-through points removed); `lines` keeps every (64/lines)-th ring as the measurement,
-        default all with accumulated ground truth, else 32 with the other rings as target.
+        default all with accumulated ground truth, else 32 with the other rings as target; without
+        `accumulated` all scenes are of the second kind.
         `clean` drops the damaged target pixels of the datasets in DAMAGED.
         `cache` keeps decoded files in memory (about 0.4 MB a 320×240 frame).
         `repeat` shows scenes of few frames more often in training: {"kitti": 3} counts all that start so
@@ -105,6 +107,7 @@ class PoolDataset:
             raise InputError(f"holdout must be a share in [0, 1); got {holdout}")
         self.root = Path(root)
         self.crop, self.lidar, self.lines, self.clean = crop, lidar, lines, clean
+        self.accumulated = accumulated
         if any(times < 1 for times in (repeat or {}).values()):
             raise InputError(f"repeat must count scenes once or more; got {repeat}")
         self._cache: dict[Path, np.ndarray] | None = {} if cache else None
@@ -157,7 +160,7 @@ class PoolDataset:
     def _lidar(self, scene: Scene, frame: str) -> tuple[Tensor, Tensor]:
         """Measured rings and what to predict: the accumulated sweeps, or the rings held out."""
         sparse = self._depth(scene, f"lidar_{self.lidar}", frame)
-        accumulated = (scene.folder / "gt_accum").is_dir()
+        accumulated = self.accumulated and (scene.folder / "gt_accum").is_dir()
         lines = self.lines or (LIDAR_RINGS if accumulated else LIDAR_RINGS // 2)
         if lines == LIDAR_RINGS:
             return sparse, self._depth(scene, "gt_accum" if accumulated else "lidar_filtered", frame)

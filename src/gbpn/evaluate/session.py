@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +39,8 @@ class Request:
     root: str
     output: Path
     split: str = "evaluation"
+    options: dict[str, Any] = field(default_factory=dict)
+    """Of the dataset's class."""
     weights: tuple[str, ...] = ()
     methods: tuple[str, ...] = ()
     suite: str = "main"
@@ -126,7 +128,7 @@ def submit(request: Request, console: Console) -> int:
     if request.dataset != "kitti":
         raise InputError(f"submissions are for kitti; got {request.dataset}")
     entry = make_plan(request, suites.suite("main")).entries[0]
-    dataset = open_dataset(request.dataset, request.root, request.split)
+    dataset = open_dataset(request.dataset, request.root, request.split, **request.options)
     with Progress(console=console) as progress:
         bar = progress.add_task(f"{entry.name} → {request.output}", total=len(dataset))
         done = write_submission(
@@ -164,14 +166,14 @@ def make_plan(request: Request, suite: suites.Suite) -> Plan:
     entries += [method_entry(spec) for spec in dict.fromkeys(wanted) if spec != "none"]
     if not entries:
         raise InputError("nothing to evaluate: give --weights or --method")
-    options: dict[str, Any] = {}
+    options = dict(request.options)
     settings = make_settings(request, suite)
     if request.dataset == "void":  # VOID has lists of its own for 150, 500 and 1500 points
         if len(request.points) > 1:
             raise InputError(
                 "VOID has one list of files per number of points: run once for each of 150, 500, 1500"
             )
-        options = {"points": request.points[0]} if request.points else {}
+        options |= {"points": request.points[0]} if request.points else {}
         settings = tuple(dict.fromkeys(replace(s, points=None) for s in settings))
     return Plan(
         dataset=request.dataset,
@@ -208,6 +210,8 @@ def protocol(plan: Plan, suite: suites.Suite) -> str:
         "Per frame over pixels with ground truth above 0.1 mm, then averaged; metres. "
         "Same frames and measurements for every method."
     )
+    if plan.options:
+        text += f" Read with {', '.join(f'{key}={value}' for key, value in plan.options.items())}."
     if plan.seeds > 1:
         text += f" Mean of {plan.seeds} samplings."
     if suite.name == "transfer":
