@@ -83,7 +83,8 @@ class ModelConfig:
     confidence: str = "sum"
     """Confidence logit: belief precision ("sum") or its logarithm ("log"), plus the learned residual."""
     mirror: bool = False
-    """Whether the mirrored image is completed too, and both answers averaged: better, at twice the cost."""
+    """Whether the mirrored image is completed too, and both answers averaged: twice the cost, and better only
+    for weights that were trained on mirrored frames as well."""
 
     encoder: str = "global-local"
     """"global-local" (the paper's) or "efficientnet-lite0"."""

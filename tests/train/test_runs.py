@@ -237,6 +237,20 @@ def test_one_trained_stage_becomes_the_first_of_two(tmp_path, pool) -> None:
         torch.testing.assert_close(two.first.get_parameter(name), tensor, rtol=0, atol=1e-5)
 
 
+def test_the_first_stage_of_other_weights(tmp_path, pool) -> None:
+    for name, seed in (("one", 1), ("two", 2)):
+        train(tiny("steps=2", f"seed={seed}", "peak_rate=0.1"), pool, tmp_path / name, machine=MACHINE)
+    one, other = (tmp_path / name / "last.safetensors" for name in ("one", "two"))
+    settings = ["steps=1", f"start_from={one}", f"first_stage_from={other}", "model.width=1"]
+    settings += ["peak_rate=1e-12", "model.iterations=(2, 2)", "model.second_stage=refine"]
+    train(tiny(*settings), pool, tmp_path / "both", machine=MACHINE)
+    both = checkpoint.load(tmp_path / "both" / "last.safetensors")
+    for name, tensor in checkpoint.load(other).first.named_parameters():
+        torch.testing.assert_close(both.first.get_parameter(name), tensor, rtol=0, atol=1e-5)
+    with pytest.raises(InputError, match="got no start_from"):
+        train(tiny(f"first_stage_from={other}"), pool, tmp_path / "none", machine=MACHINE)
+
+
 def test_a_frozen_first_stage_stays_as_it_is(tmp_path, pool) -> None:
     train(tiny("steps=2"), pool, tmp_path / "one", machine=MACHINE)
     best = tmp_path / "one" / "best.safetensors"

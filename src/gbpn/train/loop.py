@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 from torch.utils.data import DataLoader
 
 from gbpn import checkpoint
 from gbpn.data import RECIPES as AUGMENTATIONS
 from gbpn.data import Batch, TrainingView, open_dataset
-from gbpn.errors import BackendError, CheckpointError, TrainingError
+from gbpn.errors import BackendError, CheckpointError, InputError, TrainingError
 from gbpn.model import GBPN, AffineModel, from_config
 from gbpn.model import build as build_model
 from gbpn.train import optimiser as optimisation
@@ -277,6 +278,8 @@ class _Run:
 def _start_model(recipe: Recipe) -> GBPN | AffineModel:
     if recipe.start_from:
         return _continued(recipe)
+    if recipe.first_stage_from:
+        raise InputError("first_stage_from replaces a part of start_from; got no start_from")
     model = build_model(recipe.model, **recipe.model_options)
     if recipe.imagenet:
         model.start_from_imagenet()
@@ -287,13 +290,22 @@ def _continued(recipe: Recipe) -> GBPN | AffineModel:
     """The model of `start_from`, changed as the recipe says; parts that it did not have start afresh."""
     trained = checkpoint.load(recipe.start_from)
     model = from_config(trained.config.overridden(recipe.model_options))
-    try:
-        _, unknown = model.load_state_dict(trained.state_dict(), strict=False)
-    except RuntimeError as error:
-        raise CheckpointError(f"{recipe.start_from} does not fit the model asked for: {error}") from error
-    if unknown:
-        raise CheckpointError(f"{recipe.start_from} has {unknown[0]}, which the model asked for has not")
+    _fill(model, trained.state_dict(), recipe.start_from)
+    if recipe.first_stage_from:
+        other = checkpoint.load(recipe.first_stage_from).state_dict()
+        first = {name: tensor for name, tensor in other.items() if name.startswith("first.")}
+        _fill(model, first, recipe.first_stage_from)
     return model
+
+
+def _fill(model: GBPN | AffineModel, state: dict[str, Tensor], source: str) -> None:
+    """Put in what `state` holds; all of it must fit."""
+    try:
+        _, unknown = model.load_state_dict(state, strict=False)
+    except RuntimeError as error:
+        raise CheckpointError(f"{source} does not fit the model asked for: {error}") from error
+    if unknown:
+        raise CheckpointError(f"{source} has {unknown[0]}, which the model asked for has not")
 
 
 def _fabric(machine: Machine) -> Any:

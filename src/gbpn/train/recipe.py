@@ -23,6 +23,8 @@ class Recipe:
     """Fields of the model's configuration that differ."""
     start_from: str = ""
     """Weights to start from (a name or path); empty: the model's own initialisation."""
+    first_stage_from: str = ""
+    """Weights whose first stage takes the place of that of `start_from`."""
     imagenet: bool = False
     """Start an EfficientNet-lite0 encoder from its published ImageNet weights."""
 
