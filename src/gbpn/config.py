@@ -254,7 +254,7 @@ CONFIGS: dict[str, ModelConfig] = {
         replace(_GBPN_2, name="gbpn-2-kitti", image_mean=KITTI_MEAN, image_std=KITTI_STD),
         replace(_GBPN_2, name="gbpn-2-light", heads="light", head_width=40),
         _SMALL,
-        replace(_SMALL, name="small-2", iterations=(3, 3), second_stage="refine"),
+        replace(_SMALL, name="small-2", iterations=(3, 4), second_stage="refine"),
         replace(_SMALL, name="small-directed", edges="directed"),
         replace(
             _GBPN_1.scaled(0.25),

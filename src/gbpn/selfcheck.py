@@ -6,6 +6,8 @@ noise. The measurements of the image at hand do.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 from torch import Tensor
 
@@ -36,9 +38,10 @@ def spread(answer: DepthDistribution, sparse: Tensor, held: Tensor) -> Tensor:
 
     `answer` was found without the measurements of `sparse` that are `held` out.
     """
-    surprise = (answer.mean - sparse).abs() / answer.std
+    counted = held & answer.observed
     factors = []
-    for values in (surprise[i][held[i] & answer.observed[i]] for i in range(len(surprise))):
+    for index, there in enumerate(counted):
+        values = _surprise(answer, sparse, index, there)
         if not len(values):
             factors.append(1.0)
             continue
@@ -46,3 +49,14 @@ def spread(answer: DepthDistribution, sparse: Tensor, held: Tensor) -> Tensor:
         share = len(values) / (len(values) + BELIEF)
         factors.append(min(max(found, 1 / LARGEST), LARGEST) ** share)
     return answer.mean.new_tensor(factors).view(-1, 1, 1, 1)
+
+
+def _surprise(answer: DepthDistribution, sparse: Tensor, index: int, there: Tensor) -> Tensor:
+    """Errors of one image in sigmas, at the pixels `there` only: [n]."""
+    here = replace(
+        answer,
+        mean=answer.mean[index][there],
+        confidence_logit=answer.confidence_logit[index][there],
+        belief_precision=answer.belief_precision[index][there],
+    )
+    return (here.mean - sparse[index][there]).abs() / here.std
