@@ -247,6 +247,10 @@ def test_the_first_stage_of_other_weights(tmp_path, pool) -> None:
     both = checkpoint.load(tmp_path / "both" / "last.safetensors")
     for name, tensor in checkpoint.load(other).first.named_parameters():
         torch.testing.assert_close(both.first.get_parameter(name), tensor, rtol=0, atol=1e-5)
+    checkpoint.save(build("v1", width=0.25), tmp_path / "affine.safetensors")
+    settings = [f"start_from={one}", f"first_stage_from={tmp_path / 'affine.safetensors'}", "model.width=1"]
+    with pytest.raises(CheckpointError, match="has no first stage to take"):
+        train(tiny(*settings), pool, tmp_path / "affine", machine=MACHINE)
     with pytest.raises(InputError, match="got no start_from"):
         train(tiny(f"first_stage_from={other}"), pool, tmp_path / "none", machine=MACHINE)
 

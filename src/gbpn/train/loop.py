@@ -294,6 +294,8 @@ def _continued(recipe: Recipe) -> GBPN | AffineModel:
     if recipe.first_stage_from:
         other = checkpoint.load(recipe.first_stage_from).state_dict()
         first = {name: tensor for name, tensor in other.items() if name.startswith("first.")}
+        if not first:
+            raise CheckpointError(f"{recipe.first_stage_from} has no first stage to take")
         _fill(model, first, recipe.first_stage_from)
     return model
 
