@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -34,13 +36,49 @@ def test_a_fifth_is_held_out_always_the_same_and_never_of_a_few() -> None:
     assert selfcheck.choose(sparse[1:]) is None
 
 
-@pytest.mark.parametrize("sigma", [0.4, 1.0, 3.0])
-def test_the_factor_is_the_true_sigma_over_the_stated_one(sigma: float) -> None:
+def test_many_measurements_are_held_out_in_patches() -> None:
+    sparse = torch.ones(1, 1, 60, 60)
+    held = selfcheck.choose(sparse)
+    assert held is not None
+    patches = held[0, 0].view(20, 3, 20, 3)
+    assert torch.equal(patches, patches[:, :1, :, :1].expand_as(patches))
+    sparse[:, :, ::2] = 0  # 1800 are left
+    held = selfcheck.choose(sparse)
+    assert held is not None
+    assert len({tuple(row) for row in held[0, 0, 1::2].tolist()}) == 30
+
+
+SIGMAS = torch.logspace(-3, -1, 100).expand(1, 1, 100, 100)
+"""Of depth, from 0.1 to 10 %."""
+
+
+def varied(mean: torch.Tensor) -> DepthDistribution:
+    """States `SIGMAS`: their logarithm is the logit, with the sign changed."""
+    return DepthDistribution(
+        mean=mean,
+        confidence_logit=-SIGMAS.log(),
+        belief_precision=torch.ones_like(mean),
+        calibration=Calibration(knots=(0.0, 10.0), log_std=(0.0, -10.0), relative=True),
+    )
+
+
+@pytest.mark.parametrize("factor", [0.4, 1.0, 3.0])
+@pytest.mark.parametrize("noise", [0.0, 0.01, 0.05])
+def test_wrong_sigmas_and_noise_are_told_apart(factor: float, noise: float) -> None:
+    """Errors of the stated size times a factor, and measurements that err themselves."""
     generator = torch.Generator().manual_seed(0)
-    sparse = 50 + sigma * torch.randn(1, 1, 100, 100, generator=generator)
-    held = torch.ones_like(sparse, dtype=torch.bool)
-    factor = selfcheck.spread(answer(torch.full_like(sparse, 50.0)), sparse, held)
-    assert float(factor) == pytest.approx(sigma, rel=0.05)
+    truth = torch.full((1, 1, 100, 100), 5.0)
+    answer = varied(truth * (1 + factor * SIGMAS * torch.randn(truth.shape, generator=generator)))
+    sparse = truth * (1 + noise * torch.randn(truth.shape, generator=generator))
+    spread, added = selfcheck.compare(answer, sparse, torch.ones_like(sparse, dtype=torch.bool))
+    if noise and factor >= 1:
+        assert float(spread) == pytest.approx(factor, rel=0.4)  # 1.0 to 3.3 times as wide without `noise`
+        assert float(added) == pytest.approx(selfcheck.PASSED_ON * noise, rel=0.3)
+    elif noise == 0:
+        assert float(spread) == pytest.approx(factor, rel=0.05)
+        assert float(added) <= 0.5e-3 * factor
+    stated = replace(answer, spread=spread, noise=added).std
+    assert torch.allclose(stated, torch.hypot(spread * answer.std, added * answer.mean))
 
 
 def test_few_held_out_measurements_move_sigmas_little_and_none_not_at_all() -> None:
@@ -48,9 +86,11 @@ def test_few_held_out_measurements_move_sigmas_little_and_none_not_at_all() -> N
     held = torch.zeros_like(sparse, dtype=torch.bool)
     held[1, 0, 0, :2] = True
     held[2] = True
-    factors = selfcheck.spread(answer(torch.full_like(sparse, 2.0)), sparse, held).flatten()
+    close = answer(torch.full_like(sparse, 8.5))
+    factors, noises = (found.flatten() for found in selfcheck.compare(close, sparse, held))
     assert float(factors[0]) == 1.0
-    assert 1.0 < float(factors[1]) < 1.2 < float(factors[2]) < 6 / 1.6449
+    assert 0.5 / 1.6449 < float(factors[2]) < 0.8 < float(factors[1]) < 1.0
+    assert not bool(noises.any())
 
 
 def test_noisy_measurements_widen_the_sigmas_of_the_embedded_weights() -> None:

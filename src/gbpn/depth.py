@@ -52,6 +52,8 @@ class DepthDistribution:
     calibration: Calibration | None = None
     spread: Tensor | None = None
     """[B, 1, 1, 1] factor on σ that the image's own measurements ask for, see `gbpn.selfcheck`."""
+    noise: Tensor | None = None
+    """[B, 1, 1, 1] σ / depth that the noise of the measurements adds, found along with `spread`."""
 
     @property
     def confidence(self) -> Tensor:
@@ -73,7 +75,7 @@ class DepthDistribution:
         )
 
     def averaged(self, other: DepthDistribution) -> DepthDistribution:
-        """The mean of two answers for the same pixels; the rest, as `spread`, is this one's."""
+        """The mean of two answers for the same pixels; the rest, as `spread` and `noise`, is this one's."""
         both = self.observed & other.observed
         return replace(
             self,
@@ -84,11 +86,13 @@ class DepthDistribution:
 
     @property
     def std(self) -> Tensor:
-        """Standard deviation in metres: the calibration stored with the weights, times `spread`."""
+        """Standard deviation in metres: the map stored with the weights, times `spread`, plus `noise`."""
         if self.calibration is None:
             raise InputError(
                 "std needs weights that carry a calibration; these have none: "
                 "use confidence (unitless, for ranking) or load calibrated weights"
             )
         std = self.calibration.std(self.mean, self.confidence_logit)
-        return std if self.spread is None else std * self.spread
+        if self.spread is not None:
+            std = std * self.spread
+        return std if self.noise is None else torch.hypot(std, self.noise * self.mean)

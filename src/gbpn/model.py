@@ -141,15 +141,16 @@ class GBPN(Model):
     def complete(self, sketch: Sketch, sparse: Tensor, messages: Messages | None = None) -> DepthDistribution:
         """The answer of the last stage for these measurements; its sigmas are checked against them."""
         *_, last = self.stages(sketch, sparse, messages)
-        return replace(last.distribution, spread=self._spread(sketch, sparse))
+        spread, noise = self._checked(sketch, sparse)
+        return replace(last.distribution, spread=spread, noise=noise)
 
     @torch.no_grad()
-    def _spread(self, sketch: Sketch, sparse: Tensor) -> Tensor | None:
-        """How wide errors are at measurements that inference did not see; None without a calibration."""
+    def _checked(self, sketch: Sketch, sparse: Tensor) -> tuple[Tensor | None, Tensor | None]:
+        """What measurements that inference did not see say of its sigmas; nothing without a calibration."""
         if self.training or self.calibration is None or (held := selfcheck.choose(sparse)) is None:
-            return None
+            return None, None
         *_, last = self.stages(sketch, torch.where(held, torch.zeros_like(sparse), sparse))
-        return selfcheck.spread(last.distribution, sparse, held)
+        return selfcheck.compare(last.distribution, sparse, held)
 
     def stages(
         self, sketch: Sketch, sparse: Tensor, messages: Messages | None = None
