@@ -9,7 +9,7 @@ import torch
 
 import gbpn
 from gbpn import DepthDistribution, selfcheck
-from gbpn.depth import LEVEL, Calibration
+from gbpn.depth import LEVEL, LEVEL_QUANTILE, Calibration
 
 ONE = Calibration(knots=(-1.0, 1.0), log_std=(0.0, 0.0))
 """σ = 1 m everywhere."""
@@ -79,6 +79,8 @@ def test_wrong_sigmas_and_noise_are_told_apart(factor: float, noise: float) -> N
         assert float(added) <= 0.5e-3 * factor
     stated = replace(answer, spread=spread, noise=added).std
     assert torch.allclose(stated, torch.hypot(spread * answer.std, added * answer.mean))
+    covered = ((answer.mean - truth).abs() <= LEVEL_QUANTILE * stated).float().mean()
+    assert float(covered) > LEVEL - 0.05  # of the truth, not of the noisy measurements
 
 
 def test_few_held_out_measurements_move_sigmas_little_and_none_not_at_all() -> None:
@@ -86,11 +88,15 @@ def test_few_held_out_measurements_move_sigmas_little_and_none_not_at_all() -> N
     held = torch.zeros_like(sparse, dtype=torch.bool)
     held[1, 0, 0, :2] = True
     held[2] = True
-    close = answer(torch.full_like(sparse, 8.5))
-    factors, noises = (found.flatten() for found in selfcheck.compare(close, sparse, held))
-    assert float(factors[0]) == 1.0
-    assert 0.5 / 1.6449 < float(factors[2]) < 0.8 < float(factors[1]) < 1.0
-    assert not bool(noises.any())
+    near, far = (answer(torch.full_like(sparse, 8 - error)) for error in (0.5, 6.0))
+    narrower, noises = (found.flatten().tolist() for found in selfcheck.compare(near, sparse, held))
+    assert narrower[0] == 1.0
+    assert 0.5 / LEVEL_QUANTILE < narrower[2] < 0.8 < narrower[1] < 1.0
+    assert not any(noises)
+    wider, noises = (found.flatten().tolist() for found in selfcheck.compare(far, sparse, held))
+    assert wider[0] == 1.0
+    assert 1.0 < wider[1] < 1.2 < wider[2] < 6 / LEVEL_QUANTILE
+    assert not any(noises)  # no sensor errs by three quarters
 
 
 def test_noisy_measurements_widen_the_sigmas_of_the_embedded_weights() -> None:
@@ -105,7 +111,7 @@ def test_noisy_measurements_widen_the_sigmas_of_the_embedded_weights() -> None:
     for values in (rows, rows * noise):
         with torch.inference_mode():
             found = model(image, torch.where(picked, values, torch.zeros_like(rows)))
-        covered = ((found.mean - rows).abs() < 1.6449 * found.std).float().mean()
+        covered = ((found.mean - rows).abs() < LEVEL_QUANTILE * found.std).float().mean()
         assert float(covered) > LEVEL - 0.1
         stated.append(float(found.std.median()))
     assert stated[1] > 2 * stated[0]

@@ -20,7 +20,7 @@ FEWEST = 25
 """Measurements of an image from which on it is checked."""
 MANY, PATCH = 2000, 3.0
 """From MANY measurements on, all in a square patch are held out together, PATCH mean distances wide: on a
-scan line, or around a hole, single points would be too easy to tell from their neighbours."""
+scan line, or around a hole, single points would be too easy to guess from their neighbours."""
 BELIEF = 20
 """Held-out measurements that weigh as much as the stored calibration."""
 LARGEST = 10.0
