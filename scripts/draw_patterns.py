@@ -11,10 +11,11 @@ from pathlib import Path
 import numpy as np
 from PIL import Image, ImageDraw
 
-from gbpn.data import SyntheticDataset, sparsify
-from gbpn.data.depth_files import replacing
-from gbpn.data.images import to_pixels
-from gbpn.data.sheet import depth_picture, grown
+from gbpn.atomic_files import replacing
+from gbpn.datasets import SyntheticDataset
+from gbpn.datasets.contact_sheet import depth_picture, grown
+from gbpn.formats.images import to_pixels
+from gbpn.sensors.sampling import sparsify
 
 FRAMES = {"room": 24, "street": 11}
 """Kind → index of the frame drawn."""

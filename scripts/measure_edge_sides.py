@@ -13,7 +13,7 @@ import sys
 import torch
 from torch import Tensor
 
-from gbpn.data import open_dataset
+from gbpn.datasets import open_dataset
 
 STEP = 0.08
 """Of the logarithm of depth, between neighbours, from which it is a depth step."""

@@ -14,9 +14,9 @@ from torch.nn import functional
 
 import gbpn
 from gbpn import scenes
-from gbpn.data import patterns
 from gbpn.predict.session import Session
 from gbpn.sample import Sample
+from gbpn.sensors import patterns
 
 SIZE = (256, 320)
 POINTS, ADDITIONS, PLANTED = 200, 12, 10

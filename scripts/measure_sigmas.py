@@ -16,10 +16,11 @@ import numpy as np
 import torch
 
 import gbpn
-from gbpn.data import open_dataset, sparsify
-from gbpn.depth import LEVEL, LEVEL_QUANTILE
+from gbpn.datasets import open_dataset
+from gbpn.distribution import LEVEL, LEVEL_QUANTILE
 from gbpn.metrics import valid
 from gbpn.sample import Sample
+from gbpn.sensors.sampling import sparsify
 
 SENSORS = (
     "points:50",

@@ -24,9 +24,10 @@ from PIL import Image
 
 import gbpn
 from fields import symmetric_field
-from gbpn import checkpoint, cli
-from gbpn.depth import Calibration
+from gbpn import cli, loading
+from gbpn.distribution import SigmaCalibration
 from gbpn.predict.demo import write_example
+from gbpn.weights.files import save
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -78,9 +79,9 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     torch.manual_seed(0)
     model = gbpn.build("small-2", width=0.5)
-    model.calibration = Calibration(knots=(-5.0, 5.0), log_std=(0.0, -3.0))
-    checkpoint.save(model, folder / "weights.safetensors")
-    checkpoint.save(model, folder / "embedded" / "default.safetensors")
+    model.calibration = SigmaCalibration(knots=(-5.0, 5.0), log_std=(0.0, -3.0))
+    save(model, folder / "weights.safetensors")
+    save(model, folder / "embedded" / "default.safetensors")
     return folder
 
 
@@ -125,7 +126,7 @@ def test_what_a_page_shows_runs(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(place)
-    monkeypatch.setattr(checkpoint, "EMBEDDED", place / "embedded")
+    monkeypatch.setattr(loading, "EMBEDDED", place / "embedded")
     namespace = GIVEN.get(page.name, dict)()
     for language, text in blocks(page, "python", "console"):
         if language == "python":

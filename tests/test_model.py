@@ -14,7 +14,8 @@ from gbpn.config import CONFIGS
 from gbpn.cost import multiply_adds, parameters
 from gbpn.errors import BackendError, InputError
 from gbpn.losses import l2_loss, probability_loss
-from gbpn.released import to_released
+from gbpn.pipeline import SparseDepth, StageResult
+from gbpn.weights.released import to_released
 
 TINY = {"width": 0.125, "dilations": ((1,),) * 5, "drop_path": 0.0}
 LEARNED = 0.15
@@ -39,10 +40,17 @@ def released(released_file: Path) -> gbpn.GBPN:
     return gbpn.load(released_file, image_mean=(0, 0, 0), image_std=(1, 1, 1))
 
 
+def stages(
+    model: gbpn.GBPN, image: torch.Tensor, sparse: torch.Tensor, intrinsics: torch.Tensor | None = None
+) -> list[StageResult]:
+    pipeline = model.pipeline()
+    return list(pipeline.stages(pipeline.encode(image, intrinsics), SparseDepth(depth=sparse)))
+
+
 def compare(model: gbpn.GBPN, g: dict[str, torch.Tensor], noise: dict[str, dict[str, float]]) -> None:
     """Both stages' mean and confidence logit within ten times the float32 noise of the released network."""
     with torch.inference_mode():
-        for stage, result in enumerate(model.stages(model.draw(g["image"], g["K"]), g["sparse"]), 1):
+        for stage, result in enumerate(stages(model, g["image"], g["sparse"], g["K"]), 1):
             answer = result.distribution
             pairs = (("depth", answer.mean), ("conf", answer.confidence_logit))
             for name, got in pairs:
@@ -173,8 +181,8 @@ def test_a_fresh_second_stage_of_small_repeats_the_first() -> None:
     torch.nn.init.zeros_(model.second.last.weight)
     image, sparse, _ = scene(40, 48)
     with torch.inference_mode():
-        first, second = model.stages(model.draw(image), sparse)
-    for one, two in zip(first.drawing.maps[:3], second.drawing.maps[:3], strict=True):
+        first, second = stages(model, image, sparse)
+    for one, two in zip(first.parameters.maps[:3], second.parameters.maps[:3], strict=True):
         assert torch.equal(one, two)
     assert not torch.equal(first.distribution.mean, second.distribution.mean)  # but messages went on
 
@@ -260,14 +268,15 @@ def test_the_same_bits_from_two_threads_and_inputs_left_alone() -> None:
         assert torch.equal(tensor, copy)
 
 
-def test_a_sketch_is_kept_while_measurements_change() -> None:
+def test_an_encoding_is_kept_while_measurements_change() -> None:
     torch.manual_seed(0)
     model = awake(gbpn.build("small", **TINY))
     image, sparse, _ = scene(40, 48)
     with torch.inference_mode():
-        sketch = model.draw(image)
+        pipeline = model.pipeline()
+        encoding = pipeline.encode(image)
         for measured in (sparse, sparse * 1.5):
-            answer, wanted = model.complete(sketch, measured), model(image, measured)
+            answer, wanted = pipeline.answer(encoding, SparseDepth(depth=measured)), model(image, measured)
             assert torch.equal(answer.mean, wanted.mean)
 
 

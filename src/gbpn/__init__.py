@@ -6,11 +6,11 @@ import os
 # everything five times slower. Read when torch is first loaded; a setting of the user's own stays.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
-from gbpn.checkpoint import load
-from gbpn.depth import DepthDistribution
+from gbpn.distribution import DepthDistribution
 from gbpn.errors import GbpnError
 from gbpn.gaussian import Gaussian
 from gbpn.gbp import Inference, Messages, infer
+from gbpn.loading import load
 from gbpn.model import GBPN, build
 from gbpn.mrf import MRF, LocalEdges, NonLocalEdges, SymmetricEdges
 from gbpn.predict import CompletedDepth, DepthCompleter

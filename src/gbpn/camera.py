@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -56,3 +57,14 @@ def rays(intrinsics: Tensor, height: int, width: int) -> Tensor:
 def points(depth: Tensor, intrinsics: Tensor) -> Tensor:
     """[B, 3, H, W] camera coordinates of a depth map [B, 1, H, W]."""
     return depth * rays(intrinsics, depth.shape[-2], depth.shape[-1])
+
+
+def nearest_wins(x: np.ndarray, y: np.ndarray, depth: np.ndarray, height: int, width: int) -> np.ndarray:
+    """Z-buffer: [height, width] map of the smallest depth that falls into each pixel, 0 where none does."""
+    column, row = np.rint(x).astype(np.int64), np.rint(y).astype(np.int64)
+    inside = (column >= 0) & (column < width) & (row >= 0) & (row < height)
+    place = row[inside] * width + column[inside]
+    nearest = np.full(height * width, np.inf, dtype=np.float32)
+    np.minimum.at(nearest, place, depth[inside].astype(np.float32))
+    nearest[np.isinf(nearest)] = 0
+    return nearest.reshape(height, width)

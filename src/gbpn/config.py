@@ -17,7 +17,6 @@ KITTI_STD = (79.2382 / 255, 80.5267 / 255, 82.1483 / 255)
 
 CHOICES: dict[str, tuple[Any, ...]] = {
     "solver": ("gbp", "affine"),
-    "encoder": ("global-local", "efficientnet-lite0"),
     "block": ("global-local", "convolution", "attention"),
     "heads": ("released", "light", "trunk"),
     "second_stage": ("fusion", "refine"),
@@ -25,7 +24,7 @@ CHOICES: dict[str, tuple[Any, ...]] = {
     "neighbours": (4, 8),
     "depth_scale": ("metric", "median", "log"),
     "confidence": ("sum", "log"),
-    "loss": ("probability", "l2"),
+    "loss": ("probability", "scale-free", "l2"),
 }
 """Allowed values of the fields that name one of several parts."""
 
@@ -123,7 +122,8 @@ class ModelConfig:
     relative_heads: bool = False
     """Whether heads speak in multiples of their start: an edge can be cut without a large output."""
     loss: str = "probability"
-    """What it is meant to be trained with: "probability", or "l2" (V1)."""
+    """What it is trained with: "probability" (the paper's), "scale-free" (errors relative to the frame's
+    depth), or "l2" (V1)."""
 
     def __post_init__(self) -> None:
         for name, allowed in CHOICES.items():
@@ -234,6 +234,7 @@ _SMALL = ModelConfig(
     detail=16,
     start=_SMALL_START,
     relative_heads=True,
+    loss="scale-free",
 )
 
 _GBPN_2 = ModelConfig()

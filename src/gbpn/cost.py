@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch.utils.flop_counter import FlopCounterMode, register_flop_formula
 
-from gbpn.gmcn import Seen
+from gbpn.gmcn import SecondStageInput
 from gbpn.gmcn.affine import AffineNetwork
 from gbpn.model import GBPN, Model
 
@@ -36,11 +36,11 @@ def multiply_adds(model: Model, height: int, width: int) -> dict[str, int]:
                 twin.network(image, intrinsics)
             return {"stage 1": counter.get_total_flops() // 2}
         with FlopCounterMode(display=False) as counter:
-            drawing = twin.first.draw(image, intrinsics)
+            parameters = twin.first.draw(image, intrinsics)
         counts["stage 1"] = counter.get_total_flops() // 2
         if twin.second is not None:
             with FlopCounterMode(display=False) as counter:
-                twin.second.redraw(Seen(image, intrinsics, depth, depth, depth), drawing)
+                twin.second.redraw(SecondStageInput(image, intrinsics, depth, depth, depth), parameters)
             counts["stage 2"] = counter.get_total_flops() // 2
     return counts
 

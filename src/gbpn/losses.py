@@ -6,11 +6,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from gbpn.depth import DepthDistribution
-from gbpn.errors import require_shape
+from gbpn.distribution import DepthDistribution
+from gbpn.tensor_checks import require_shape
+from gbpn.validity import measured
 
-VALID = 1e-3
-"""Metres; a target at or below it is not known."""
 RELATIVE_SCALE = 0.05
 """Expected |relative error| where `scale_free_loss` wants the confidence logit to be 0."""
 LOGIT_LIMIT = 8.0
@@ -81,7 +80,7 @@ def l1_loss(distribution: DepthDistribution, target: Tensor) -> Tensor:
 def _errors(distribution: DepthDistribution, target: Tensor) -> tuple[Tensor, Tensor]:
     """(mean − target, 0 where not valid; valid), [B, 1, H, W]. Safe for NaN where nothing is observed."""
     require_shape("target", target, tuple(distribution.mean.shape), "metres, 0 where unknown, like the mean")
-    valid = (target > VALID) & distribution.observed
+    valid = measured(target) & distribution.observed
     nothing = torch.zeros_like(distribution.mean)
     mean = torch.where(valid, distribution.mean, nothing)
     return mean - torch.where(valid, target.to(mean), nothing), valid

@@ -11,12 +11,14 @@ per iteration (*dynamic*), or has length 1 (*shared* by all iterations).
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import torch
 from torch import Tensor
 
-from gbpn.errors import InputError, extent, require_finite, require_shape
+from gbpn.errors import InputError
 from gbpn.gaussian import Gaussian
+from gbpn.tensor_checks import extent, require_finite, require_shape
 
 RING = ((-1, -1), (-1, 0), (-1, 1), (0, -1), (0, 1), (1, -1), (1, 0), (1, 1))
 """Message slots of a pixel: (row, column) of the sender seen from the receiver; 7 − m is opposite to m."""
@@ -104,6 +106,9 @@ class NonLocalEdges:
     """[B, T, H, W] share of the old message sum kept, in [0, 1]."""
 
 
+Edges = TypeVar("Edges", LocalEdges, SymmetricEdges, "LocalEdges | SymmetricEdges", NonLocalEdges)
+
+
 @dataclass(frozen=True, kw_only=True)
 class MRF:
     """Measurements and edges. `check` is called by `gbpn.infer`; build it as you like before."""
@@ -139,6 +144,15 @@ class MRF:
     def directed(self) -> MRF:
         """The same field with directed local edges."""
         return replace(self, local=self.local.directed())
+
+    def at_last_iteration(self) -> MRF:
+        """Parameters that differ by iteration, held at their last ones: a warm run goes on from there."""
+        far = self.nonlocal_
+        return replace(
+            self,
+            local=_last_iteration(self.local),
+            nonlocal_=None if far is None else _last_iteration(far),
+        )
 
     def check(self) -> None:
         """Raise an error that names what is wrong with shapes, dtypes, devices or values."""
@@ -197,6 +211,11 @@ class MRF:
                 raise InputError(f"{name} must not be negative; got a minimum of {low:g}")
             if name.endswith("damping") and (low < 0 or high > 1):
                 raise InputError(f"{name} must lie in [0, 1]; got {low:g} to {high:g}")
+
+
+def _last_iteration(edges: Edges) -> Edges:
+    """Each parameter [B, T, …] as [B, 1, …]."""
+    return replace(edges, **{name: tensor[:, -1:] for name, tensor in vars(edges).items()})
 
 
 def shift(maps: Tensor, row: int, column: int) -> Tensor:

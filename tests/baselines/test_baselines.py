@@ -11,10 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gbpn import Sample
-from gbpn.baselines import METHODS, Completion
+from gbpn.baselines import METHODS
 from gbpn.baselines.colourisation import MEASUREMENT_WEIGHT, ring_average
-from gbpn.baselines.completion import luminance
+from gbpn.baselines.measured_points import luminance
 from gbpn.baselines.smoothing import _smooth_lines
+from gbpn.distribution import DepthDistribution
 from gbpn.errors import InputError
 
 HEIGHT, WIDTH = 21, 30
@@ -48,11 +49,11 @@ def plane() -> torch.Tensor:
 def test_every_pixel_gets_a_depth(name, points):
     given_ = sample(points, points)
     answer = METHODS[name](given_)
-    assert answer.mean.shape == (1, HEIGHT, WIDTH)
+    assert answer.mean.shape == (1, 1, HEIGHT, WIDTH)
     assert answer.mean.dtype == torch.float32
     assert bool(torch.isfinite(answer.mean).all())
-    assert answer.confidence is not None
-    assert bool(torch.isfinite(answer.confidence).all())
+    assert answer.ranked
+    assert bool(torch.isfinite(answer.confidence_logit).all())
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -94,7 +95,7 @@ def test_points_on_a_line_are_no_problem(name):
 def test_interpolation_passes_through_its_measurements(name):
     given_ = sample(5, 60)
     known = given_.sparse > 0
-    assert torch.allclose(METHODS[name](given_).mean[known], given_.sparse[known], atol=1e-4)
+    assert torch.allclose(METHODS[name](given_).mean[0][known], given_.sparse[known], atol=1e-4)
 
 
 @pytest.mark.parametrize("name", ["linear", "thin_plate"])
@@ -113,22 +114,22 @@ def test_nearest_by_brute_force(seed):
     rows, columns = np.nonzero(given_.sparse[0].numpy())
     y, x = np.mgrid[:HEIGHT, :WIDTH]
     squared = (y[..., None] - rows) ** 2 + (x[..., None] - columns) ** 2
-    confidence = METHODS["nearest"](given_).confidence
+    confidence = METHODS["nearest"](given_).confidence_logit[0]
     assert np.allclose(confidence[0], 1 / (1 + np.sqrt(squared.min(-1))))
     depth = given_.sparse[0].numpy()[rows, columns]
     tied = squared == squared.min(-1, keepdims=True)  # any of the equally near is right
-    assert bool((tied & np.isclose(depth, METHODS["nearest"](given_).mean[0][..., None])).any(-1).all())
+    assert bool((tied & np.isclose(depth, METHODS["nearest"](given_).mean[0, 0][..., None])).any(-1).all())
 
 
 def test_natural_neighbour_by_brute_force():
     given_ = sample(8, 6)
     near = METHODS["nearest"](given_)
-    radius = 1 / near.confidence[0].double().numpy() - 1
+    radius = 1 / near.confidence_logit[0, 0].double().numpy() - 1
     y, x = np.mgrid[:HEIGHT, :WIDTH]
     distance = np.hypot(y[..., None, None] - y, x[..., None, None] - x)  # [H, W, H, W]
     covers = (distance < radius - 1e-5) | (distance == 0)
-    wanted = (covers * near.mean[0].double().numpy()).sum((2, 3)) / covers.sum((2, 3))
-    assert np.allclose(METHODS["natural_neighbour"](given_).mean[0], wanted, atol=1e-5)
+    wanted = (covers * near.mean[0, 0].double().numpy()).sum((2, 3)) / covers.sum((2, 3))
+    assert np.allclose(METHODS["natural_neighbour"](given_).mean[0, 0], wanted, atol=1e-5)
 
 
 def test_ring_average_is_an_average_that_prefers_like_pixels():
@@ -143,7 +144,7 @@ def test_ring_average_is_an_average_that_prefers_like_pixels():
 
 def test_colourisation_solves_its_equation():
     given_ = sample(9)
-    depth = METHODS["colourisation"](given_).mean[0].double().numpy()
+    depth = METHODS["colourisation"](given_).mean[0, 0].double().numpy()
     known = given_.sparse[0].numpy() > 0
     average = (ring_average(luminance(given_)) @ depth.ravel()).reshape(depth.shape)
     pull = MEASUREMENT_WEIGHT * known * (given_.sparse[0].numpy() - depth)
@@ -176,5 +177,5 @@ def test_depth_stays_within_what_was_measured(name):
 
 
 def test_a_completion_checks_its_shapes():
-    with pytest.raises(InputError, match=r"std of a completion must be \[1, H, W\]"):
-        Completion(mean=torch.ones(1, 4, 5), std=torch.ones(4, 5))
+    with pytest.raises(InputError, match=r"std must be \[B, 1, H, W\] like the mean"):
+        DepthDistribution.of_depth(torch.ones(1, 1, 4, 5), std=torch.ones(4, 5))

@@ -50,8 +50,8 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with two small models, `v3` and `v9`, with random weights."""
-    from gbpn import checkpoint
     from gbpn.model import build
+    from gbpn.weights.files import save
 
     folder = tmp_path_factory.mktemp("weights")
     for seed, name in enumerate(("v3", "v9")):
@@ -61,5 +61,5 @@ def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
             for parameter in model.parameters():
                 if parameter.dim() > 1:
                     parameter.normal_(0, 0.05)
-        checkpoint.save(model, folder / f"{name}.safetensors")
+        save(model, folder / f"{name}.safetensors")
     return folder

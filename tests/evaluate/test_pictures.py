@@ -13,6 +13,7 @@ from PIL import Image
 
 from gbpn import NonLocalEdges, Sample
 from gbpn.baselines import METHODS
+from gbpn.distribution import stacked
 from gbpn.errors import InputError
 from gbpn.evaluate import handmade, propagation
 from gbpn.evaluate.submission import check_submission, to_full_height, write_submission
@@ -102,7 +103,7 @@ class Street:
 
 
 def by_nearest(samples, setting):
-    return [METHODS["nearest"](s) for s in samples]
+    return stacked([METHODS["nearest"](s) for s in samples])
 
 
 def test_submission(tmp_path: Path):
@@ -110,7 +111,7 @@ def test_submission(tmp_path: Path):
     stored = np.asarray(Image.open(tmp_path / "0000000000.png"))
     assert stored.dtype == np.uint16
     assert stored.shape == (30, 36)
-    wanted = METHODS["nearest"](Street().load(0)).mean[0].numpy()
+    wanted = METHODS["nearest"](Street().load(0)).mean[0, 0].numpy()
     assert np.array_equal(stored[6:, 2:34], np.floor(wanted * 256))  # truncated, as the benchmark's own files
     assert np.array_equal(stored[0, 2:34], stored[6, 2:34])
 
@@ -140,8 +141,8 @@ def test_an_incomplete_submission_is_refused(tmp_path: Path):
 def test_a_hole_cannot_be_submitted(tmp_path: Path):
     def holes(samples, setting):
         answer = METHODS["nearest"](samples[0])
-        answer.mean[0, 3, 3] = torch.nan
-        return [answer]
+        answer.mean[0, 0, 3, 3] = torch.nan
+        return answer
 
     with pytest.raises(InputError, match="some pixels have no depth"):
         write_submission(Street(), holes, tmp_path)

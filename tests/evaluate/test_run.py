@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 
-from gbpn.baselines import Completion
+from gbpn.distribution import DepthDistribution
 from gbpn.errors import GbpnError, InputError
 from gbpn.evaluate.methods import distinct, method_entry, read_prediction, split_iterations, weight_entries
 from gbpn.evaluate.report import rows
@@ -30,14 +30,14 @@ def averages(plan_: Plan, lines: list[dict]) -> dict[str, dict[str, float]]:
     return {row.method: row.values for row in rows(plan_, lines)}
 
 
-def cropped_mean(sample) -> Completion:
+def cropped_mean(sample) -> DepthDistribution:
     """A method of somebody else: fails on one frame, and leaves a column out on all."""
     if sample.name.endswith("wall/0003"):
         raise RuntimeError("I do not like this wall")
     assert sample.target is None
     mean = torch.full_like(sample.sparse, float(sample.sparse[sample.sparse > 0].mean()))
     mean[..., 0] = torch.nan
-    return Completion(mean=mean)
+    return DepthDistribution.of_depth(mean[None])
 
 
 def test_two_processes_and_batches_give_the_same_numbers(tree, weights, tmp_path):
@@ -133,7 +133,7 @@ def test_predictions_from_a_folder(tree, tmp_path):
     dataset = source.open()
     for index, name in enumerate(dataset.names):
         sample = Setting(points=60).measure(dataset.load(index))
-        mean = method_entry("linear").load()([sample], Setting())[0].mean
+        mean = method_entry("linear").load()([sample], Setting()).mean[0]
         path = tmp_path / "theirs" / f"{name}.npy"
         path.parent.mkdir(parents=True, exist_ok=True)
         np.save(path, mean[0].numpy())
@@ -145,14 +145,14 @@ def test_predictions_from_a_folder(tree, tmp_path):
 
 
 def test_predictions_as_16_bit_pictures(tree, tmp_path):
-    from gbpn.data import write_depth
+    from gbpn.formats.depth_files import write_depth
 
     sample = plan(tree, "linear").open().load(0)
     depth = torch.full_like(sample.sparse, 2.5)
     depth[0, 0, 0] = 0
     write_depth(tmp_path / f"{sample.name.replace('/', '_')}.png", depth, 1000)
     entry = method_entry(f"{tmp_path}@1000")
-    mean = entry.load()([sample], Setting())[0].mean
+    mean = entry.load()([sample], Setting()).mean[0]
     assert torch.allclose(mean[0, 1:], torch.tensor(2.5))
     assert bool(mean[0, 0, 0].isnan())  # 0 in a file means no prediction
 
@@ -196,7 +196,7 @@ def test_lines_are_plain_json(tree, tmp_path):
         assert line["scores"]["values"]["rmse"] > 0
 
 
-def dies(sample) -> Completion:
+def dies(sample) -> DepthDistribution:
     """A method that takes its whole process with it."""
     os._exit(1)
 

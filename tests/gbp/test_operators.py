@@ -196,7 +196,7 @@ def test_batch_of_many_is_a_batch_of_one_each() -> None:
 
 
 def test_missing_kernels_are_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(inference.INSTALLED, "gbpn._native", False)
+    monkeypatch.setattr(inference, "COMPILED", False)
     monkeypatch.setattr(inference, "_told", False)
     cpu = torch.device("cpu")
     with pytest.warns(UserWarning, match="without its C\\+\\+ kernels"):

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from gbpn.gmcn.unit import GlobalLocalUnit
-from gbpn.released import unit_name
+from gbpn.weights.released import unit_name
 
 NOISE = 1.1e-6
 """Float32 noise of the released arithmetic (GOLDENS.md); we allow ten times that."""

@@ -10,7 +10,7 @@ import torch
 from PIL import Image
 
 import gbpn
-from gbpn import checkpoint
+from gbpn.weights.files import save
 
 HEIGHT, WIDTH = 40, 56
 
@@ -20,7 +20,7 @@ def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two stages, depth in logarithms: what the default weights are, but thin and untrained."""
     torch.manual_seed(0)
     model = gbpn.build("small-2", width=0.5)
-    return checkpoint.save(model, tmp_path_factory.mktemp("weights") / "thin.safetensors")
+    return save(model, tmp_path_factory.mktemp("weights") / "thin.safetensors")
 
 
 @pytest.fixture(scope="session")

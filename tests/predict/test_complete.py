@@ -231,7 +231,7 @@ MISTAKES: dict[str, tuple[Callable[[Path], list[object]], str]] = {
     ),
     "1-pixel image": (
         lambda s: [save_picture(s / "dot.png", np.zeros((1, 1, 3), np.uint8)), s / "depth.npy"],
-        "at least 32×32; got 1×1",
+        "must have the size of the image, 1×1",
     ),
     "8-bit depth": (
         lambda s: [s / "image.png", save_picture(s / "d8.png", np.ones((40, 56), np.uint8)), "--scale", 1000],

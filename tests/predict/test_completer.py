@@ -12,13 +12,13 @@ from PIL import Image
 
 import gbpn
 from gbpn.camera import default_intrinsics, rays
-from gbpn.data.depth_files import read_depth
-from gbpn.data.point_clouds import read_points
-from gbpn.depth import Calibration, DepthDistribution
+from gbpn.distribution import DepthDistribution, SigmaCalibration
 from gbpn.errors import InputError
-from gbpn.predict import large
+from gbpn.formats.depth_files import read_depth
+from gbpn.formats.point_clouds import read_points
+from gbpn.pipeline import has_exact_answer
+from gbpn.predict import resizing
 from gbpn.predict.completed import output_names, png_scale
-from gbpn.predict.completer import has_exact_answer
 
 CAMERA = (60, 60, 28, 20)
 
@@ -33,7 +33,7 @@ def partial(result: gbpn.CompletedDepth) -> gbpn.CompletedDepth:
     """The left half unobserved, with a calibration."""
     mean, precision = result.distribution.mean.clone(), result.distribution.belief_precision.clone()
     mean[..., :28], precision[..., :28] = torch.nan, 0
-    calibration = Calibration(knots=(-5.0, 5.0), log_std=(0.0, -3.0))
+    calibration = SigmaCalibration(knots=(-5.0, 5.0), log_std=(0.0, -3.0))
     distribution = replace(
         result.distribution, mean=mean, belief_precision=precision, calibration=calibration
     )
@@ -119,7 +119,7 @@ def test_a_failed_write_leaves_nothing(
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("gbpn.pictures.save", full)  # after depth and confidence were made
+    monkeypatch.setattr("gbpn.show.pictures.save", full)  # after depth and confidence were made
     with pytest.raises(OSError, match="No space"):
         result.save(tmp_path, "frame")
     assert list(tmp_path.iterdir()) == []
@@ -146,9 +146,9 @@ def test_std_needs_a_calibration(result: gbpn.CompletedDepth) -> None:
 def test_large_images_are_reduced_by_the_stated_rule(
     completer: gbpn.DepthCompleter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert large.reduction(1024, 2048) == 1
-    assert large.reduction(3648, 5472) == pytest.approx((1024 * 2048 / (3648 * 5472)) ** 0.5)
-    monkeypatch.setattr(large, "MOST_PIXELS", 64 * 64)
+    assert resizing.reduction(1024, 2048) == 1
+    assert resizing.reduction(3648, 5472) == pytest.approx((1024 * 2048 / (3648 * 5472)) ** 0.5)
+    monkeypatch.setattr(resizing, "MOST_PIXELS", 64 * 64)
     rng = np.random.default_rng(3)
     picture = rng.random((96, 160, 3), dtype=np.float32)
     sparse = np.zeros((96, 160), np.float32)
@@ -164,7 +164,7 @@ def test_reduction_keeps_rays_and_the_nearest_measurement() -> None:
     ramp = torch.linspace(0, 1, 160).expand(3, 96, 160)
     sparse = torch.zeros(1, 96, 160)
     sparse[0, 0, 0], sparse[0, 1, 1], sparse[0, 95, 159] = 4.0, 3.0, 5.0
-    image, small, reduced = large.reduce(ramp, sparse, camera, 0.5)
+    image, small, reduced = resizing.reduce(ramp, sparse, camera, 0.5)
     assert image.shape == (3, 48, 80)
     assert small[0, 0, 0] == 3.0  # two fell onto this pixel
     assert small[0, 47, 79] == 5.0
@@ -178,7 +178,7 @@ def test_reduction_moves_image_and_measurements_alike() -> None:
     ramp = (torch.arange(160.0) / 160).expand(3, 96, 160)
     sparse = torch.zeros(1, 96, 160)
     sparse[0, 50, 4:156] = torch.arange(4.0, 156)  # its own column
-    image, small, _ = large.reduce(ramp, sparse, default_intrinsics(96, 160), 0.37)
+    image, small, _ = resizing.reduce(ramp, sparse, default_intrinsics(96, 160), 0.37)
     row, column = torch.nonzero(small[0], as_tuple=True)
     shown = image[0, row, column] * 160
     assert float((shown - small[0, row, column]).abs().max()) < 1.5 / 0.37  # pixels: the nearest stays
@@ -189,7 +189,7 @@ def test_enlarging_keeps_planes_and_what_is_unobserved() -> None:
     mean[..., :3, :2] = torch.nan
     precision = (~mean.isnan()).float()
     answer = DepthDistribution(mean=mean, confidence_logit=mean.nan_to_num(0), belief_precision=precision)
-    out = large.enlarge(answer, 12, 16)
+    out = resizing.enlarge(answer, 12, 16)
     assert torch.equal(out.observed, out.mean.isfinite())
     assert not bool(out.observed[..., :6, :4].any())
     inner = out.mean[0, 0, 8:, 1:-1]
@@ -207,7 +207,7 @@ def test_exact_solver_only_for_models_with_an_energy(
     assert np.abs(answer.depth - settled).mean() < 0.25 * np.abs(answer.depth - result.depth).mean()
 
     directed = gbpn.build("small-directed", width=0.25)
-    assert not has_exact_answer(directed)
+    assert not has_exact_answer(directed.config)
     with pytest.raises(InputError, match="small-directed' draws directed edges"):
         gbpn.DepthCompleter(directed, solver="exact")
     with pytest.raises(InputError, match="solver must be one of"):

@@ -9,8 +9,9 @@ import torch
 from PIL import Image
 
 import gbpn
-from gbpn import checkpoint, scenes
+from gbpn import scenes
 from gbpn.predict import demo
+from gbpn.weights.files import EMBEDDED
 
 
 def test_cases_cover_every_scene_and_sparsity() -> None:
@@ -37,7 +38,7 @@ def test_the_page_stands_alone(
 
 
 def test_default_weights_beat_interpolation_where_points_are_few() -> None:
-    if not (checkpoint.EMBEDDED / "default.safetensors").is_file():
+    if not (EMBEDDED / "default.safetensors").is_file():
         pytest.skip("the default weights are not part of this checkout")
     torch.manual_seed(0)
     completer = gbpn.DepthCompleter.from_pretrained(device="cpu")

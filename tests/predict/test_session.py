@@ -10,7 +10,8 @@ import torch
 
 import gbpn
 from gbpn.errors import InputError
-from gbpn.gmcn.drawing import Drawing
+from gbpn.gmcn.field_parameters import FieldParameters
+from gbpn.pipeline import SparseDepth
 from gbpn.predict.session import Session
 
 CAMERA = (60, 60, 28, 20)
@@ -142,14 +143,16 @@ def test_noise_enters_as_less_weight(plain: gbpn.DepthCompleter, picture: np.nda
 @pytest.mark.parametrize("kind", ["metric", "median", "log"])
 def test_the_weight_of_a_noisy_measurement(kind: str) -> None:
     """Precision 1 / (1/w + σ²), σ in the field's unit."""
-    from gbpn.frame import DepthUnit
+    from gbpn.depth_unit import DepthUnit
 
     unit = DepthUnit(kind=kind, metres=torch.full((1, 1, 1, 1), 4.0 if kind != "metric" else 1.0))
     depth, std = torch.full((1, 1, 1, 1), 8.0), torch.full((1, 1, 1, 1), 0.2)
     sigma = {"metric": 0.2, "median": 0.05, "log": 0.025}[kind]
     noise = unit.variance(depth, std)
     assert float(noise) == pytest.approx(sigma**2)
-    drawing = Drawing(unary=torch.full((1, 1, 1, 1), 30.0), residual=depth, local=None, nonlocal_=None)  # type: ignore[arg-type]
+    drawing = FieldParameters(
+        unary=torch.full((1, 1, 1, 1), 30.0), residual=depth, local=None, nonlocal_=None
+    )  # type: ignore[arg-type]
     field = drawing.field(depth, depth > 0, noise)
     assert float(field.weight) == pytest.approx(1 / (1 / 30 + sigma**2), rel=1e-5)
 
@@ -194,8 +197,9 @@ def test_the_first_stage_alone(picture: np.ndarray, points: tuple) -> None:
     assert not np.array_equal(first.depth, last.depth)
     with torch.inference_mode():
         image = first.result.image[None]
-        sketch = completer.model.draw(image, first.result.intrinsics[None])
-        wanted, _ = completer.model.stages(sketch, first.result.sparse[None])
+        pipeline = completer.model.pipeline()
+        encoding = pipeline.encode(image, first.result.intrinsics[None])
+        wanted, _ = pipeline.stages(encoding, SparseDepth(depth=first.result.sparse[None]))
     np.testing.assert_allclose(first.depth, wanted.distribution.mean[0, 0], rtol=1e-5)
 
 

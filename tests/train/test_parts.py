@@ -9,14 +9,15 @@ import torch
 from torch import nn
 
 from gbpn import build
+from gbpn.atomic_files import PARTIAL
 from gbpn.errors import InputError, TrainingError
 from gbpn.train import checkpoints as saving
 from gbpn.train.averaging import WeightAverage
 from gbpn.train.checkpoints import Checkpoints
 from gbpn.train.learner import Learner
-from gbpn.train.order import StepOrder
 from gbpn.train.recipe import RECIPES, Recipe, named
 from gbpn.train.schedule import OneCycle
+from gbpn.train.step_sampler import StepSampler
 
 
 def test_schedule_is_torchs_one_cycle() -> None:
@@ -82,7 +83,7 @@ def test_average_of_constant_weights_is_those_weights() -> None:
 
 
 def steps(first: int, last: int, **options: int) -> list[list[tuple[int, int]]]:
-    return list(StepOrder(length=10, batch=4, seed=3, first=first, last=last, **options))
+    return list(StepSampler(length=10, batch=4, seed=3, first=first, last=last, **options))
 
 
 def test_order_continues_from_any_step() -> None:
@@ -105,7 +106,7 @@ def test_checkpoints_keep_the_last_and_ignore_halves(tmp_path) -> None:
     folder = Checkpoints(tmp_path, keep=2)
     for step in (1, 2, 3):
         folder.write(step, {"step": step, "weights": torch.full((2,), float(step))})
-    (tmp_path / "step-00000004.pt.partial").write_bytes(b"half a file")
+    (tmp_path / f"{PARTIAL}4.pt").write_bytes(b"half a file")
     latest = folder.latest()
     assert latest is not None
     assert folder.read(latest)["step"] == 3

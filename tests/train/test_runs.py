@@ -16,17 +16,21 @@ import torch
 from PIL import Image
 from typer.testing import CliRunner
 
-from gbpn import build, checkpoint
+from gbpn import build
+from gbpn.atomic_files import PARTIAL
 from gbpn.cli import app
-from gbpn.data import open_dataset, sparsify
+from gbpn.datasets import open_dataset
 from gbpn.errors import CheckpointError, InputError, TrainingError
+from gbpn.loading import load
 from gbpn.losses import scale_free_loss
 from gbpn.metrics import MetricTable
+from gbpn.sensors.sampling import sparsify
 from gbpn.train.checkpoints import Checkpoints
-from gbpn.train.folder import RunFolder
 from gbpn.train.loop import Machine, train
+from gbpn.train.progress import read_rows
 from gbpn.train.recipe import RECIPES, Recipe, named
-from gbpn.train.watch import read_rows
+from gbpn.train.run_folder import RunFolder
+from gbpn.weights.files import save
 
 pytest.importorskip("lightning_fabric", reason="training needs gbpn[train]")
 
@@ -119,7 +123,7 @@ def test_a_run_writes_what_a_person_wants(tmp_path, pool) -> None:
         assert (run / name).stat().st_size > 0
     assert [row["step"] for row in read_rows(run / "validation.csv")] == ["3", "6"]
     assert len(list((run / "pictures").glob("*.png"))) == 2
-    assert checkpoint.load(run / "best.safetensors").calibration is not None
+    assert load(run / "best.safetensors").calibration is not None
     assert float(read_rows(run / "steps.csv")[0]["gradient/first.heads.weight"]) > 0
     with pytest.raises(TrainingError, match="--resume"):
         train(tiny(), pool, run, machine=MACHINE)
@@ -142,7 +146,7 @@ def test_killed_anywhere_a_run_ends_with_the_same_weights(tmp_path, pool) -> Non
     # a kill in the middle of a write leaves half a file under a name that is not a checkpoint's
     latest = Checkpoints(run / "checkpoints").latest()
     assert latest is not None
-    half = latest.with_name("step-00000007.pt.partial")
+    half = latest.with_name(f"{PARTIAL}7.pt")
     half.write_bytes(latest.read_bytes()[: latest.stat().st_size // 2])
 
     again = start(run, pool, "--resume", *double, settings=settings)
@@ -231,7 +235,7 @@ def test_one_trained_stage_becomes_the_first_of_two(tmp_path, pool) -> None:
     settings = ["steps=1", f"start_from={best}", "model.width=1", "peak_rate=1e-12"]
     settings += ["model.iterations=(2, 2)", "model.second_stage=refine"]
     train(tiny(*settings), pool, tmp_path / "two", machine=MACHINE)
-    one, two = checkpoint.load(best), checkpoint.load(tmp_path / "two" / "last.safetensors")
+    one, two = load(best), load(tmp_path / "two" / "last.safetensors")
     assert two.config.stages == 2
     for name, tensor in one.first.named_parameters():
         torch.testing.assert_close(two.first.get_parameter(name), tensor, rtol=0, atol=1e-5)
@@ -244,10 +248,10 @@ def test_the_first_stage_of_other_weights(tmp_path, pool) -> None:
     settings = ["steps=1", f"start_from={one}", f"first_stage_from={other}", "model.width=1"]
     settings += ["peak_rate=1e-12", "model.iterations=(2, 2)", "model.second_stage=refine"]
     train(tiny(*settings), pool, tmp_path / "both", machine=MACHINE)
-    both = checkpoint.load(tmp_path / "both" / "last.safetensors")
-    for name, tensor in checkpoint.load(other).first.named_parameters():
+    both = load(tmp_path / "both" / "last.safetensors")
+    for name, tensor in load(other).first.named_parameters():
         torch.testing.assert_close(both.first.get_parameter(name), tensor, rtol=0, atol=1e-5)
-    checkpoint.save(build("v1", width=0.25), tmp_path / "affine.safetensors")
+    save(build("v1", width=0.25), tmp_path / "affine.safetensors")
     settings = [f"start_from={one}", f"first_stage_from={tmp_path / 'affine.safetensors'}", "model.width=1"]
     with pytest.raises(CheckpointError, match="has no first stage to take"):
         train(tiny(*settings), pool, tmp_path / "affine", machine=MACHINE)
@@ -261,7 +265,7 @@ def test_a_frozen_first_stage_stays_as_it_is(tmp_path, pool) -> None:
     settings = [f"start_from={best}", "model.width=1", "freeze_first_stage=yes", "peak_rate=0.1"]
     settings += ["model.iterations=(2, 2)", "model.second_stage=refine"]
     train(tiny(*settings), pool, tmp_path / "two", machine=MACHINE)
-    one, two = checkpoint.load(best), checkpoint.load(tmp_path / "two" / "last.safetensors")
+    one, two = load(best), load(tmp_path / "two" / "last.safetensors")
     for name, tensor in one.first.state_dict().items():
         torch.testing.assert_close(two.first.state_dict()[name], tensor, rtol=1e-6, atol=1e-7)
     assert bool(two.second.last.weight.any())
@@ -272,23 +276,23 @@ def test_a_frozen_first_stage_stays_as_it_is(tmp_path, pool) -> None:
 def test_convert_fits_sigma_to_any_weights(tmp_path, pool) -> None:
     source, target = tmp_path / "in.safetensors", tmp_path / "out.safetensors"
     torch.manual_seed(0)
-    checkpoint.save(build("small", width=0.25), source)
+    save(build("small", width=0.25), source)
     command = ["convert", str(source), str(target), "--calibrate", str(pool), "--holdout", "0.5"]
     result = CliRunner().invoke(app, command)
     assert result.exit_code == 0, result.output
     assert "sigma is fitted on" in result.output
-    assert checkpoint.load(source).calibration is None
-    assert checkpoint.load(target).calibration is not None
+    assert load(source).calibration is None
+    assert load(target).calibration is not None
 
 
 def test_convert_changes_what_needs_no_training(tmp_path) -> None:
     source, target = tmp_path / "in.safetensors", tmp_path / "out.safetensors"
     torch.manual_seed(0)
-    checkpoint.save(build("small", width=0.25), source)
+    save(build("small", width=0.25), source)
     command = ["convert", str(source), str(target), "--set"]
     result = CliRunner().invoke(app, [*command, "contrast=1.5", "--set", "iterations=(6,)"])
     assert result.exit_code == 0, result.output
-    one, two = checkpoint.load(source), checkpoint.load(target)
+    one, two = load(source), load(target)
     assert (two.config.contrast, two.config.iterations) == (1.5, (6,))
     for name, tensor in one.state_dict().items():
         assert torch.equal(two.state_dict()[name], tensor)
@@ -373,7 +377,7 @@ def test_small_overfits_eight_synthetic_scenes(tmp_path) -> None:
     torch.manual_seed(recipe.seed)
     rooms = open_dataset("synthetic", "", "train", **options)
     before = relative_error(build(recipe.model, **recipe.model_options), rooms)
-    after = relative_error(checkpoint.load(tmp_path / "run" / "last.safetensors"), rooms)
+    after = relative_error(load(tmp_path / "run" / "last.safetensors"), rooms)
     print(f"relative error {before:.4f} before, {after:.4f} after")
     assert after < OVERFIT_ERROR < before
 

@@ -1,10 +1,13 @@
-"""Depth completion without learning: what a network has to beat. Every method is `Sample -> Completion`."""
+"""Depth completion without learning: what a network has to beat.
+
+Every method is `Sample -> DepthDistribution`.
+"""
 
 from __future__ import annotations
 
 from gbpn.baselines.colourisation import colourisation
-from gbpn.baselines.completion import Completion, Method
 from gbpn.baselines.interpolation import linear, natural_neighbour, nearest, thin_plate
+from gbpn.baselines.measured_points import Method
 from gbpn.baselines.morphology import ip_basic
 from gbpn.baselines.smoothing import fast_global, guided
 
@@ -22,7 +25,6 @@ METHODS: dict[str, Method] = {
 
 __all__ = [
     "METHODS",
-    "Completion",
     "Method",
     "colourisation",
     "fast_global",

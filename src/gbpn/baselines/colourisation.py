@@ -6,8 +6,9 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.linalg import splu
 
-from gbpn.baselines.completion import Array, Completion, Measurements, as_map, luminance, nothing
 from gbpn.baselines.interpolation import closeness, nearest_depth
+from gbpn.baselines.measured_points import Array, MeasuredPoints, as_map, luminance, nothing
+from gbpn.distribution import DepthDistribution
 from gbpn.mrf import RING
 from gbpn.sample import Sample
 
@@ -18,12 +19,12 @@ SMALLEST_SCALE = 2e-6
 """Floor of the brightness scale, so that flat regions stay connected."""
 
 
-def colourisation(sample: Sample) -> Completion:
+def colourisation(sample: Sample) -> DepthDistribution:
     """Each pixel is the weighted mean of its 3×3 ring; measured pixels are drawn to their measurement.
 
     The filled ground truth of the labelled NYUv2 frames was made by this very method from the raw sensor.
     """
-    points = Measurements.of(sample)
+    points = MeasuredPoints.of(sample)
     if not len(points):
         return nothing(sample)
     height, width = points.shape
@@ -36,7 +37,7 @@ def colourisation(sample: Sample) -> Completion:
         right.ravel()
     )
     _, distance = nearest_depth(points)
-    return Completion(mean=as_map(depth.reshape(points.shape)), confidence=closeness(distance))
+    return DepthDistribution.of_depth(as_map(depth.reshape(points.shape)), confidence=closeness(distance))
 
 
 def ring_average(brightness: Array) -> sparse.csr_matrix:

@@ -8,7 +8,8 @@ from scipy.interpolate import RBFInterpolator
 from scipy.spatial import Delaunay, QhullError
 from torch import Tensor
 
-from gbpn.baselines.completion import Array, Completion, Measurements, as_map, nothing
+from gbpn.baselines.measured_points import Array, MeasuredPoints, as_map, nothing
+from gbpn.distribution import DepthDistribution
 from gbpn.sample import Sample
 
 THIN_PLATE_GLOBAL = 1500
@@ -17,41 +18,41 @@ THIN_PLATE_GLOBAL = 1500
 THIN_PLATE_NEIGHBOURS = 24
 
 
-def nearest(sample: Sample) -> Completion:
+def nearest(sample: Sample) -> DepthDistribution:
     """Depth of the nearest measured pixel; the nearer, the more confident."""
-    points = Measurements.of(sample)
+    points = MeasuredPoints.of(sample)
     if not len(points):
         return nothing(sample)
     depth, distance = nearest_depth(points)
-    return Completion(mean=as_map(depth), confidence=closeness(distance))
+    return DepthDistribution.of_depth(as_map(depth), confidence=closeness(distance))
 
 
-def linear(sample: Sample) -> Completion:
+def linear(sample: Sample) -> DepthDistribution:
     """Linear on the Delaunay triangles of the measurements, nearest outside their hull."""
-    points = Measurements.of(sample)
+    points = MeasuredPoints.of(sample)
     if not len(points):
         return nothing(sample)
     depth, distance = linear_depth(points)
-    return Completion(mean=as_map(depth), confidence=closeness(distance))
+    return DepthDistribution.of_depth(as_map(depth), confidence=closeness(distance))
 
 
-def natural_neighbour(sample: Sample) -> Completion:
+def natural_neighbour(sample: Sample) -> DepthDistribution:
     """Sibson's natural neighbours, counted in pixels.
 
     Every pixel p, with its nearest measurement at distance r, would be taken over by a new point anywhere
     nearer than r: p hands its nearest depth to all pixels of that disc, and a pixel averages what it got.
     """
-    points = Measurements.of(sample)
+    points = MeasuredPoints.of(sample)
     if not len(points):
         return nothing(sample)
     depth, distance = nearest_depth(points)
-    mean = _spread(depth, distance) / _spread(np.ones_like(depth), distance)
-    return Completion(mean=as_map(mean), confidence=closeness(distance))
+    mean = _painted_discs(depth, distance) / _painted_discs(np.ones_like(depth), distance)
+    return DepthDistribution.of_depth(as_map(mean), confidence=closeness(distance))
 
 
-def thin_plate(sample: Sample) -> Completion:
+def thin_plate(sample: Sample) -> DepthDistribution:
     """The thin-plate spline through the measurements, kept within the measured range."""
-    points = Measurements.of(sample)
+    points = MeasuredPoints.of(sample)
     if not len(points):
         return nothing(sample)
     depth, distance = nearest_depth(points)
@@ -64,10 +65,10 @@ def thin_plate(sample: Sample) -> Completion:
     except (ValueError, np.linalg.LinAlgError):
         pass  # fewer than three measurements, or all on a line: no plate is fixed by them, nearest stays
     depth = depth.clip(points.depth.min(), points.depth.max())
-    return Completion(mean=as_map(depth), confidence=closeness(distance))
+    return DepthDistribution.of_depth(as_map(depth), confidence=closeness(distance))
 
 
-def nearest_depth(points: Measurements) -> tuple[Array, Array]:
+def nearest_depth(points: MeasuredPoints) -> tuple[Array, Array]:
     """Depth of the nearest measurement and its distance in pixels, [H, W] each."""
     empty = np.ones(points.shape, dtype=bool)
     empty[points.rows, points.columns] = False
@@ -77,7 +78,7 @@ def nearest_depth(points: Measurements) -> tuple[Array, Array]:
     return depth[row, column], distance
 
 
-def linear_depth(points: Measurements) -> tuple[Array, Array]:
+def linear_depth(points: MeasuredPoints) -> tuple[Array, Array]:
     """Delaunay interpolation, nearest outside the hull, and the distance to the nearest measurement."""
     depth, distance = nearest_depth(points)
     try:
@@ -87,7 +88,7 @@ def linear_depth(points: Measurements) -> tuple[Array, Array]:
     return np.where(np.isnan(inside), depth, inside), distance
 
 
-def _on_triangles(points: Measurements) -> Array:
+def _on_triangles(points: MeasuredPoints) -> Array:
     """[H, W] linear on Delaunay triangles, NaN outside.
 
     Looked up by matplotlib: SciPy inverts a matrix per triangle with LAPACK, whose threads wait for each
@@ -108,7 +109,7 @@ def closeness(distance: Array) -> Tensor:
     return as_map(1 / (1 + distance))
 
 
-def _spread(values: Array, radius: Array) -> Array:
+def _painted_discs(values: Array, radius: Array) -> Array:
     """[H, W]: at each pixel the sum of `values` of all pixels that are nearer to it than their `radius`.
 
     A pixel always counts for itself. Row by row of the discs: a run of equal additions is two entries of a

@@ -6,8 +6,9 @@ import numpy as np
 from scipy import ndimage
 from scipy.linalg import solve_banded
 
-from gbpn.baselines.completion import Array, Completion, Measurements, as_map, luminance, nothing
 from gbpn.baselines.interpolation import closeness, linear_depth
+from gbpn.baselines.measured_points import Array, MeasuredPoints, as_map, luminance, nothing
+from gbpn.distribution import DepthDistribution
 from gbpn.sample import Sample
 
 GUIDED_RADIUS = 4
@@ -22,9 +23,9 @@ GLOBAL_SIGMA = 0.03
 GLOBAL_ITERATIONS = 4
 
 
-def guided(sample: Sample) -> Completion:
+def guided(sample: Sample) -> DepthDistribution:
     """Linear interpolation, then He's guided filter with the brightness as guide."""
-    points = Measurements.of(sample)
+    points = MeasuredPoints.of(sample)
     if not len(points):
         return nothing(sample)
     depth, distance = linear_depth(points)
@@ -38,15 +39,15 @@ def guided(sample: Sample) -> Completion:
         box(guide * guide) - mean_guide**2 + GUIDED_EPSILON
     )
     smooth = box(slope) * guide + box(mean_depth - slope * mean_guide)
-    return Completion(mean=as_map(smooth), confidence=closeness(distance))
+    return DepthDistribution.of_depth(as_map(smooth), confidence=closeness(distance))
 
 
-def fast_global(sample: Sample) -> Completion:
-    """Measurements spread by the fast global smoother (Min et al. 2014): smoothed depth / smoothed mask.
+def fast_global(sample: Sample) -> DepthDistribution:
+    """MeasuredPoints spread by the fast global smoother (Min et al. 2014): smoothed depth / smoothed mask.
 
     The smoothed mask says how much measurement arrived at a pixel, which is its confidence.
     """
-    points = Measurements.of(sample)
+    points = MeasuredPoints.of(sample)
     if not len(points):
         return nothing(sample)
     mask = np.zeros(points.shape)
@@ -59,7 +60,7 @@ def fast_global(sample: Sample) -> Completion:
         for axis in (1, 0):
             depth, mask = _smooth_lines([depth, mask], strength * ties[axis], axis)
     mask = np.maximum(mask, np.finfo(np.float64).tiny)
-    return Completion(mean=as_map(depth / mask), confidence=as_map(np.log(mask)))
+    return DepthDistribution.of_depth(as_map(depth / mask), confidence=as_map(np.log(mask)))
 
 
 def _ties(sample: Sample) -> tuple[Array, Array]:

@@ -28,6 +28,7 @@ from gbpn.errors import InputError
 from gbpn.gmcn.attention import neighbourhood_attention
 from gbpn.gmcn.unit import GatedAttention
 from gbpn.model import GBPN, build
+from gbpn.pipeline import SparseDepth
 
 Clock = Callable[[], float]
 
@@ -185,12 +186,13 @@ def _stage_times(
     def keep(stage: int, part: str, taken: float) -> None:
         fastest[stage, part] = min(1e3 * taken, fastest.get((stage, part), float("inf")))
 
+    pipeline = model.pipeline()
     with _stopwatch(model.second, seconds) as second_network:
         for _ in range(repeats):
             start = seconds()
-            sketch = model.draw(image, intrinsics)
+            encoding = pipeline.encode(image, intrinsics)
             keep(0, "gmcn_ms", seconds() - start)
-            stages = model.stages(sketch, sparse)
+            stages = pipeline.stages(encoding, SparseDepth(depth=sparse))
             for stage in range(model.config.stages):
                 second_network.clear()
                 began = seconds()
@@ -215,9 +217,9 @@ def _stopwatch(module: nn.Module | None, seconds: Clock) -> Iterator[list[float]
 
     def timed(*args: Any) -> Any:
         start = seconds()
-        drawing = redraw(*args)
+        parameters = redraw(*args)
         taken.append(seconds() - start)
-        return drawing
+        return parameters
 
     module.redraw = timed  # type: ignore[assignment]
     try:

@@ -11,8 +11,9 @@ from typing import Any
 import torch
 from torch.profiler import ProfilerActivity, profile
 
-from gbpn.data import RECIPES as AUGMENTATIONS
-from gbpn.data import TrainingView, collate, open_dataset
+from gbpn.augmentation.augmentations import AUGMENTATIONS as AUGMENTATIONS
+from gbpn.datasets import open_dataset
+from gbpn.datasets.training_view import TrainingView, collate
 from gbpn.model import build
 from gbpn.train import optimiser as optimisation
 from gbpn.train.learner import Learner

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from gbpn.predict import DepthCompleter
-    from gbpn.predict.jobs import Frame, Outcome, Run
+    from gbpn.predict.jobs import Job, Outcome, Run
     from gbpn.predict.sources import Sensor
 
 SOME_FAILED = 3
@@ -72,7 +72,7 @@ def complete(
     from PIL import Image
     from rich.console import Console
 
-    from gbpn.data.depth_files import DepthRangeWarning
+    from gbpn.formats.depth_files import DepthRangeWarning
     from gbpn.predict.jobs import Run, plan
 
     console = Console(highlight=False, soft_wrap=True)
@@ -102,7 +102,7 @@ def _sensor(
     camera: int,
     units: float,
 ) -> Sensor:
-    from gbpn.data.colmap import read_model
+    from gbpn.formats.colmap import read_model
     from gbpn.predict.sources import Sensor, is_colmap, parse_intrinsics, parse_point
 
     return Sensor(
@@ -129,7 +129,7 @@ def _completer(weights: str, device: str, solver: str, iterations: str | None) -
     return DepthCompleter.from_pretrained(weights, device=device, solver=solver, iterations=counts)
 
 
-def _perform(run: Run, frames: list[Frame], workers: int) -> list[Outcome]:
+def _perform(run: Run, frames: list[Job], workers: int) -> list[Outcome]:
     """All frames, with a bar if there are several."""
     import os
 
@@ -168,7 +168,7 @@ def _tell(console: Console, outcomes: list[Outcome], output: Path) -> None:
     console.print(f"{len(outcomes)} frames: {', '.join(parts)} → {output}", markup=False)
     for outcome in outcomes:
         if outcome.state == "failed":
-            console.print(f"[red]failed:[/] {_plain(outcome.frame.name)}: {_plain(outcome.message)}")
+            console.print(f"[red]failed:[/] {_plain(outcome.job.name)}: {_plain(outcome.message)}")
 
 
 def _plain(text: str) -> str:

@@ -44,8 +44,9 @@ def convert(
     ] = 0.05,
 ) -> None:
     """Convert weights to safetensors with the configuration inside."""
-    from gbpn.checkpoint import load, read, save
-    from gbpn.released import is_released
+    from gbpn.loading import load
+    from gbpn.weights.files import read, save
+    from gbpn.weights.released import is_released
 
     if target.suffix != ".safetensors":
         raise InputError(f"the target must end in .safetensors; got {target.name}")
@@ -84,8 +85,8 @@ def _changed(model: Any, settings: list[str]) -> Any:
 
 
 def _calibrate(model: Any, root: Path, kind: str, holdout: float) -> None:
-    from gbpn.data import open_dataset
-    from gbpn.train.calibration import calibrate
+    from gbpn.datasets import open_dataset
+    from gbpn.train.sigma_calibration import calibrate
 
     options = {"holdout": holdout} if kind in ("pool", "nyuv2") else {}
     split = "evaluation" if kind == "folder" else "validation"

@@ -11,7 +11,7 @@ import typer
 from gbpn.errors import InputError
 
 if TYPE_CHECKING:
-    from gbpn.data import Dataset
+    from gbpn.datasets.training_view import Dataset
 
 SAMPLED = 24
 """Frames that are read for the densities and the depth range."""
@@ -29,8 +29,9 @@ def describe(
     """Print the facts of a dataset; optionally draw a sheet and time a training recipe."""
     import json
 
-    from gbpn.data import open_dataset
-    from gbpn.data.sheet import contact_sheet, spread
+    from gbpn.datasets import open_dataset
+    from gbpn.datasets.contact_sheet import contact_sheet
+    from gbpn.datasets.selection import evenly_spaced
 
     if root is None and kind != "synthetic":
         raise InputError(f"where is the dataset? gbpn info ROOT --dataset {kind}")
@@ -41,7 +42,7 @@ def describe(
             samples_per_second(dataset, recipe), 1
         )
     if sheet is not None:
-        contact_sheet(dataset, spread(dataset, frames), sheet)
+        contact_sheet(dataset, evenly_spaced(len(dataset), frames), sheet)
     if as_json:
         typer.echo(json.dumps(facts, indent=2))
         return
@@ -62,10 +63,10 @@ def dataset_facts(dataset: Dataset) -> dict[str, object]:
 
     import torch
 
-    from gbpn.data.sheet import spread
+    from gbpn.datasets.selection import evenly_spaced
 
     folders = Counter(name.rsplit("/", 1)[0] if "/" in name else "." for name in dataset.names)
-    samples = [dataset.load(index) for index in spread(dataset, SAMPLED)]
+    samples = [dataset.load(index) for index in evenly_spaced(len(dataset), SAMPLED)]
     measured = [int((sample.sparse > 0).sum()) for sample in samples]
     targets = [sample.target for sample in samples if sample.target is not None]
     known = torch.cat([target[target > 0] for target in targets]) if targets else torch.empty(0)
@@ -87,11 +88,12 @@ def dataset_facts(dataset: Dataset) -> dict[str, object]:
 
 def samples_per_second(dataset: Dataset, recipe: str, count: int = 60, repeats: int = 3) -> float:
     """Best of `repeats`, in CPU time: files read, decoded and augmented in this thread."""
-    from gbpn.data import RECIPES, TrainingView
+    from gbpn.augmentation.augmentations import AUGMENTATIONS
+    from gbpn.datasets.training_view import TrainingView
 
-    if recipe not in RECIPES:
-        raise InputError(f"unknown recipe {recipe!r}: choose from {', '.join(RECIPES)}")
-    view = TrainingView(dataset, RECIPES[recipe]())
+    if recipe not in AUGMENTATIONS:
+        raise InputError(f"unknown recipe {recipe!r}: choose from {', '.join(AUGMENTATIONS)}")
+    view = TrainingView(dataset, AUGMENTATIONS[recipe]())
     best = float("inf")
     for epoch in range(repeats):
         view.set_epoch(epoch)

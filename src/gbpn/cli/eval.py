@@ -71,7 +71,7 @@ def evaluate(
     """
     from rich.console import Console
 
-    from gbpn.evaluate.session import Request, list_suites, perform, submit
+    from gbpn.evaluate.evaluation import Request, list_suites, perform, submit
 
     console = Console()
     if data is None and dataset.value != "synthetic":

@@ -49,7 +49,7 @@ def info(
     if weights is None:
         _list(console, as_json)
         return
-    from gbpn.checkpoint import load
+    from gbpn.loading import load
     from gbpn.model import build
 
     untrained = weights in CONFIGS
@@ -91,12 +91,13 @@ def _list(console: object, as_json: bool) -> None:
 
     from rich.console import Console
 
-    from gbpn.checkpoint import EMBEDDED
+    from gbpn.backends import available
     from gbpn.config import CONFIGS
+    from gbpn.weights.files import EMBEDDED
 
     assert isinstance(console, Console)
     embedded = sorted(file.stem for file in EMBEDDED.glob("*.safetensors"))
-    backends = available_backends()
+    backends = available()
     if as_json:
         listing = {"configurations": list(CONFIGS), "embedded weights": embedded, "backends": backends}
         typer.echo(json.dumps(listing, indent=2))
@@ -114,20 +115,3 @@ def _list(console: object, as_json: bool) -> None:
     console.print("[bold]backends[/]")
     for name, state in backends.items():
         console.print(f"  {name:10} {state}", markup=False)
-
-
-def available_backends() -> dict[str, str]:
-    """Name → "available", or what it would need."""
-    import importlib.util
-
-    import torch
-
-    compiled = importlib.util.find_spec("gbpn._native") is not None
-    triton = importlib.util.find_spec("triton") is not None
-    return {
-        "reference": "available",
-        "cpu": "available" if compiled else "needs the compiled extension, gbpn._native",
-        "triton": "needs pip install gbpn[gpu]"
-        if not triton
-        else ("available" if torch.cuda.is_available() else "installed; needs a GPU"),
-    }

@@ -56,11 +56,11 @@ def project(
     if cloud.is_dir():
         _project_colmap(console, cloud, output, units)
         return
-    from gbpn.data.depth_files import write_depth
-    from gbpn.data.images import read_image
-    from gbpn.data.point_clouds import read_points
-    from gbpn.data.projection import project as project_points
-    from gbpn.data.projection import remove_see_through
+    from gbpn.formats.depth_files import write_depth
+    from gbpn.formats.images import read_image
+    from gbpn.formats.point_clouds import read_points
+    from gbpn.sensors.projection import project as project_points
+    from gbpn.sensors.projection import remove_see_through
 
     matrix, to_camera = _calibration(intrinsics, extrinsics, calib, camera)
     picture = None if image is None else read_image(image)
@@ -93,7 +93,7 @@ def _calibration(
     """Intrinsics and cloud-to-camera matrix (None: the cloud is in camera coordinates)."""
     import numpy as np
 
-    from gbpn.data.calibration import intrinsics_of, kitti_calibration, read_extrinsics, read_intrinsics
+    from gbpn.formats.calibration import intrinsics_of, kitti_calibration, read_extrinsics, read_intrinsics
 
     if calib is not None:
         if intrinsics is not None or extrinsics is not None:
@@ -124,8 +124,8 @@ def _parse_size(size: str | None) -> tuple[int, int]:
 
 
 def _write_preview(path: Path, sparse: Tensor, picture: Tensor | None) -> None:
-    from gbpn.data.depth_files import replacing
-    from gbpn.data.sheet import depth_picture
+    from gbpn.atomic_files import replacing
+    from gbpn.datasets.contact_sheet import depth_picture
 
     known = sparse[sparse > 0]
     limits = (float(known.quantile(0.02)), float(known.quantile(0.98)))
@@ -140,8 +140,9 @@ def _project_colmap(console: object, folder: Path, output: Path, units: float) -
     from rich.markup import escape
     from rich.progress import track
 
-    from gbpn.data.colmap import read_model, sparse_view
-    from gbpn.data.depth_files import replacing, write_depth
+    from gbpn.atomic_files import replacing
+    from gbpn.formats.colmap import read_model, sparse_view
+    from gbpn.formats.depth_files import write_depth
 
     assert isinstance(console, Console)
     model = read_model(folder)

@@ -11,17 +11,17 @@ from PIL import Image
 from torch import Tensor
 from torch.nn.functional import avg_pool2d, max_pool2d
 
-from gbpn import pictures
-from gbpn.baselines import Completion
-from gbpn.checkpoint import load
+from gbpn.distribution import DepthDistribution
 from gbpn.evaluate import propagation as sweeps
 from gbpn.evaluate.page import Picture
 from gbpn.evaluate.propagation import PANEL
 from gbpn.evaluate.report import Report
 from gbpn.evaluate.run import Plan
+from gbpn.loading import load
 from gbpn.model import GBPN
-from gbpn.pictures import Array
 from gbpn.sample import Sample
+from gbpn.show import pictures
+from gbpn.show.pictures import Array
 
 SHOWN_METHODS = 4
 
@@ -42,7 +42,7 @@ def contact_sheets(plan: Plan, report: Report) -> list[Picture]:
     out = []
     for word, name, seed in extremes(report):
         sample = setting.measure(dataset.load(index[name]), seed)
-        answers = [predict([sample], setting)[0] for predict in predictors]
+        answers = [predict([sample], setting) for predict in predictors]
         picture = sheet(sample, [entry.name for entry in entries], answers)
         caption = (
             f"{word.capitalize()} frame of {leading.method}: {name}. One colour range per column, in metres."
@@ -85,12 +85,12 @@ def learned_edges(
 ) -> list[Picture]:
     """Where the learned edges of some pixels lead; nothing for a model without them."""
     with torch.no_grad():
-        sketch = model.draw(sample.image[None], sample.intrinsics[None])
-    edges = sketch.drawing.nonlocal_
+        encoding = model.pipeline().encode(sample.image[None], sample.intrinsics[None])
+    edges = encoding.parameters.nonlocal_
     if edges is None:
         return []
     pixels = pixels or sweeps.spread_pixels(*sample.image.shape[1:])
-    picture = sweeps.edges_picture(sample.image, edges, pixels, corner=sketch.frame.corner)
+    picture = sweeps.edges_picture(sample.image, edges, pixels, corner=encoding.padded.corner)
     caption = f"Learned non-local edges of {who}: red the receiving pixel, green the places it reads."
     return [Picture(name="learned_edges", caption=caption, data=png(picture), section="Propagation")]
 
@@ -106,7 +106,7 @@ def extremes(report: Report) -> list[tuple[str, str, int]]:
     return [(word, *_split(scored[place].name)) for place, word in ordered]
 
 
-def sheet(sample: Sample, names: Sequence[str], answers: Sequence[Completion]) -> Array:
+def sheet(sample: Sample, names: Sequence[str], answers: Sequence[DepthDistribution]) -> Array:
     """Image, measurements and truth above; depth, error and confidence of one method per row.
 
     Frames wider than `PANEL` are drawn smaller; of sparse maps the largest value of a block is kept.
@@ -116,9 +116,9 @@ def sheet(sample: Sample, names: Sequence[str], answers: Sequence[Completion]) -
     image = avg_pool2d(sample.image, step, ceil_mode=True)
     target = torch.where(sample.target > 0, sample.target, torch.nan)
     truth = _largest(target, step)
-    low, high = pictures.spread(truth)
-    errors = [(answer.mean - target).abs() for answer in answers]
-    top = max(pictures.spread(*(_largest(error, step) for error in errors), high=97)[1], 1e-3)
+    low, high = pictures.value_range(truth)
+    errors = [(answer.mean[0] - target).abs() for answer in answers]
+    top = max(pictures.value_range(*(_largest(error, step) for error in errors), high=97)[1], 1e-3)
     count = int((sample.sparse > 0).sum())
     measured = pictures.measurements(image, max_pool2d(sample.sparse, step, ceil_mode=True), low, high)
     rows = [
@@ -131,12 +131,12 @@ def sheet(sample: Sample, names: Sequence[str], answers: Sequence[Completion]) -
     for name, answer, error in zip(names, answers, errors, strict=True):
         rmse = float(error[error.isfinite()].double().square().mean().sqrt())
         row = [
-            _map(answer.mean[0, ::step, ::step].numpy(), low, high, pictures.DEPTH, f"{name}: depth"),
+            _map(answer.mean[0, 0, ::step, ::step].numpy(), low, high, pictures.DEPTH, f"{name}: depth"),
             _map(_largest(error, step), 0, top, pictures.ERROR, f"error, RMSE {rmse:.3f} m"),
         ]
-        if answer.confidence is not None:
+        if answer.ranked:
             # Only the order of pixels means anything across methods: shown as the share ranked below.
-            rank = _ranks(answer.confidence[0, ::step, ::step].numpy())
+            rank = _ranks(answer.confidence_logit[0, 0, ::step, ::step].numpy())
             row.append(_map(rank, 0, 1, pictures.CONFIDENCE, "confidence (rank)", ""))
         rows.append(row)
     return pictures.grid(rows)

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 import torch
 
-from gbpn.baselines.completion import Completion, nothing
+from gbpn.baselines.measured_points import nothing
+from gbpn.distribution import DepthDistribution
 from gbpn.gbp import infer
 from gbpn.gbp.exact import solve
 from gbpn.mrf import MRF, SYMMETRIC_RING, SymmetricEdges, clear_outside, shift
@@ -57,21 +58,20 @@ def field(sample: Sample, weights: Weights = HANDMADE) -> MRF:
     )
 
 
-def diebel_thrun(sample: Sample) -> Completion:
+def diebel_thrun(sample: Sample) -> DepthDistribution:
     """The exact mean of the hand-made field; no variances, which would take far longer than the mean."""
     if not bool((sample.sparse > 0).any()):
         return nothing(sample)
-    return Completion(mean=solve(field(sample)).mean[0])
+    return DepthDistribution.of_depth(solve(field(sample)).mean)
 
 
 REWEIGHTING = 0.25
 """ρ of belief propagation here: plain sums (1) are still far from the exact mean after five iterations."""
 
 
-def gbp_handmade(sample: Sample, iterations: int = 5) -> Completion:
+def gbp_handmade(sample: Sample, iterations: int = 5) -> DepthDistribution:
     """Reweighted belief propagation on the hand-made field."""
     if not bool((sample.sparse > 0).any()):
         return nothing(sample)
     belief = infer(field(sample), iterations=iterations, reweighting=REWEIGHTING).belief
-    precision = belief.precision[0]
-    return Completion(mean=belief.mean[0], confidence=precision, std=precision.rsqrt())
+    return DepthDistribution.of_depth(belief.mean, confidence=belief.precision, std=belief.precision.rsqrt())

@@ -14,21 +14,26 @@ from typing import Any
 import numpy as np
 import torch
 
-from gbpn.baselines import METHODS, Completion, Method
+from gbpn.backends import fastest_device
+from gbpn.baselines import METHODS, Method
+from gbpn.distribution import DepthDistribution, stacked
 from gbpn.errors import InputError
 from gbpn.evaluate import handmade
 from gbpn.evaluate.settings import Setting
+from gbpn.formats.depth_files import read_depth
+from gbpn.loading import load
 from gbpn.sample import Sample
+from gbpn.validity import measured
 
-HANDMADE: dict[str, Callable[..., Completion]] = {
+HANDMADE: dict[str, Callable[..., DepthDistribution]] = {
     "diebel_thrun": handmade.diebel_thrun,
     "gbp_handmade": handmade.gbp_handmade,
 }
 BASELINES = (*METHODS, *HANDMADE)
 """Names of all methods that need no weights."""
 
-Predictor = Callable[[Sequence[Sample], Setting], list[Completion]]
-"""Frames of one size in, one completion each."""
+Predictor = Callable[[Sequence[Sample], Setting], DepthDistribution]
+"""Frames of one size in, their answers as one batch out."""
 
 WEIGHT_SUFFIXES = (".safetensors", ".pth", ".pt")
 
@@ -71,7 +76,7 @@ class Entry:
 
 
 def method_entry(spec: str) -> Entry:
-    """A baseline's name, `module:function` (Sample → Completion or depth map), or a folder of predictions."""
+    """A baseline's name, a folder of predictions, or `module:function`: Sample → DepthDistribution or map."""
     if spec in BASELINES:
         return Entry(name=spec, spec=spec, kind="baseline")
     folder, _ = _folder(spec)
@@ -108,23 +113,21 @@ def distinct(entries: Sequence[Entry]) -> list[Entry]:
     return out
 
 
-def read_prediction(folder: Path, scale: float, sample: Sample) -> Completion:
+def read_prediction(folder: Path, scale: float, sample: Sample) -> DepthDistribution:
     """A stored prediction: NAME.npy or NAME.npz (metres), or 16-bit NAME.png (metres = value / scale).
 
     NAME is the frame's name, with its slashes as folders or as underscores, or its last part alone.
     NAME.confidence.npy and NAME.std.npy are read where they exist.
     """
-    from gbpn.data import read_depth
-
     tried = dict.fromkeys((sample.name, sample.name.replace("/", "_"), sample.name.rpartition("/")[2]))
     for name in tried:
         for suffix in (".npy", ".npz", ".png"):
             path = folder / f"{name}{suffix}"
             if path.is_file():
                 depth = read_depth(path, scale if suffix == ".png" else None)
-                mean = torch.where(depth > 0, depth, torch.nan)
+                mean = torch.where(measured(depth), depth, torch.nan)[None]
                 extra = {k: _array(folder / f"{name}.{k}.npy", mean) for k in ("confidence", "std")}
-                return Completion(mean=mean, **extra)
+                return DepthDistribution.of_depth(mean, **extra)
     raise InputError(
         f"{folder}: no prediction for {sample.name}; wanted one of {', '.join(tried)} (.npy, .npz, .png)"
     )
@@ -154,55 +157,44 @@ def _import(spec: str) -> Callable[..., Any]:
 def _adapted(function: Callable[..., Any]) -> Method:
     """Other people's functions may return a plain depth map."""
 
-    def complete(sample: Sample) -> Completion:
+    def complete(sample: Sample) -> DepthDistribution:
         answer = function(sample)
-        if isinstance(answer, Completion):
+        if isinstance(answer, DepthDistribution):
             return answer
-        return Completion(mean=torch.as_tensor(answer, dtype=torch.float32).reshape(sample.sparse.shape))
+        depth = torch.as_tensor(answer, dtype=torch.float32)
+        return DepthDistribution.of_depth(depth.reshape(1, *sample.sparse.shape))
 
     return complete
 
 
 def _one_by_one(method: Method) -> Predictor:
-    return lambda samples, _: [method(replace(sample, target=None)) for sample in samples]
+    return lambda samples, _: stacked([method(replace(sample, target=None)) for sample in samples])
 
 
-def _handmade(samples: Sequence[Sample], setting: Setting) -> list[Completion]:
-    return [handmade.gbp_handmade(sample, setting.iterations or 5) for sample in samples]
+def _handmade(samples: Sequence[Sample], setting: Setting) -> DepthDistribution:
+    return stacked([handmade.gbp_handmade(sample, setting.iterations or 5) for sample in samples])
 
 
 def _model(spec: str) -> Predictor:
-    from gbpn.checkpoint import load
-
     device = fastest_device()
     model = load(spec, fuse=True, device=device)
-    trained = model.config
 
     @torch.inference_mode()
-    def complete(samples: Sequence[Sample], setting: Setting) -> list[Completion]:
-        if setting.iterations is not None:
-            model.config = replace(
-                trained, iterations=split_iterations(trained.iterations, setting.iterations)
-            )
-        try:
-            answer = model(
-                torch.stack([s.image for s in samples]).to(device),
-                torch.stack([s.sparse for s in samples]).to(device),
-                torch.stack([s.intrinsics for s in samples]).to(device),
-            )
-        finally:
-            model.config = trained
-        mean, logit = answer.mean.cpu(), answer.confidence_logit.cpu()
-        std = answer.std.cpu() if answer.calibration is not None else [None] * len(samples)
-        # The logit ranks pixels as the confidence does, without the sigmoid's rounding to 1.
-        return [Completion(mean=m, confidence=c, std=s) for m, c, s in zip(mean, logit, std, strict=True)]
+    def complete(samples: Sequence[Sample], setting: Setting) -> DepthDistribution:
+        iterations = (
+            ()
+            if setting.iterations is None
+            else split_iterations(model.config.iterations, setting.iterations)
+        )
+        return model.complete(
+            torch.stack([s.image for s in samples]).to(device),
+            torch.stack([s.sparse for s in samples]).to(device),
+            torch.stack([s.intrinsics for s in samples]).to(device),
+            sigmas=True,
+            iterations=iterations,
+        )
 
     return complete
-
-
-def fastest_device() -> str:
-    """A GPU where there is one."""
-    return "cuda" if torch.cuda.is_available() else "cpu"
 
 
 def split_iterations(trained: tuple[int, ...], total: int) -> tuple[int, ...]:

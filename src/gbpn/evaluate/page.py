@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Any
 
 from gbpn.evaluate.report import Report, best_of, header, setting_text, shown
+from gbpn.show.html_page import document, embedded
 
 STYLE = """
-:root { color-scheme: light; --ink: #222; --faint: #777; --line: #e3e3e3; --accent: #00798c; }
 * { box-sizing: border-box; }
-body { font: 15px/1.5 system-ui, "Segoe UI", Roboto, "DejaVu Sans", sans-serif; color: var(--ink);
-       max-width: 1180px; margin: 0 auto; padding: 28px 24px 60px; }
-h1 { font-size: 26px; margin: 0 0 4px; } h2 { font-size: 19px; margin: 38px 0 10px; }
 p { max-width: 75ch; } .faint { color: var(--faint); }
 .facts { display: flex; flex-wrap: wrap; gap: 10px 34px; margin: 18px 0; }
 .facts div b { display: block; font-size: 21px; } .facts div { color: var(--faint); font-size: 13px; }
@@ -86,12 +82,7 @@ def page(report: Report, pictures: Sequence[Picture], axis: str = "", metric: st
         )
     parts.append(_reading(report))
     body = "\n".join(part for part in parts if part)
-    return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{escape(report.title)}</title><style>{STYLE}</style></head>\n"
-        f"<body>\n{body}\n<script>{SCRIPT}</script>\n</body></html>\n"
-    )
+    return document(report.title, body, style=STYLE, script=SCRIPT)
 
 
 def _facts(report: Report) -> str:
@@ -200,10 +191,8 @@ def _reading(report: Report) -> str:
 
 
 def _figure(picture: Picture) -> str:
-    data = base64.b64encode(picture.data).decode()
-    source = f"data:image/{picture.kind};base64,{data}"
     return (
-        f'<figure><img src="{source}" alt="{escape(picture.name)}">'
+        f'<figure><img src="{embedded(picture.data, picture.kind)}" alt="{escape(picture.name)}">'
         f"<figcaption>{escape(picture.caption)}</figcaption></figure>"
     )
 

@@ -12,15 +12,15 @@ from PIL import Image, ImageDraw
 from torch import Tensor
 from torch.nn.functional import avg_pool2d, max_pool2d
 
-from gbpn import pictures
 from gbpn.errors import InputError
 from gbpn.evaluate import handmade
-from gbpn.frame import DepthUnit
 from gbpn.gbp import Inference, infer
 from gbpn.model import GBPN
 from gbpn.mrf import NonLocalEdges
-from gbpn.pictures import Array
+from gbpn.pipeline import SparseDepth
 from gbpn.sample import Sample
+from gbpn.show import pictures
+from gbpn.show.pictures import Array
 
 PANEL = 420
 """Pixels; the widest panel that three of fit on a page. Wider frames are drawn smaller."""
@@ -75,18 +75,18 @@ def steps(sample: Sample, model: GBPN | None = None, iterations: int | None = No
             backend="reference",
         )
         return _steps(result, lambda mean: mean, lambda maps: maps)
-    sketch = model.draw(sample.image[None], sample.intrinsics[None])
-    sparse = sketch.frame.padded(sample.sparse[None])
-    unit = DepthUnit.of(model.config.depth_scale, sparse)
+    pipeline = model.pipeline()
+    encoding = pipeline.encode(sample.image[None], sample.intrinsics[None])
+    first = pipeline.first_stage(encoding, SparseDepth(depth=sample.sparse[None]))
     result = infer(
-        sketch.drawing.field(unit.into(sparse), sparse > 0),
+        first.field,
         iterations=iterations or min(model.config.iterations[0], 2),
         nonlocal_steps=model.config.nonlocal_steps,
         reweighting=model.config.reweighting,
         record=True,
         backend="reference",
     )
-    return _steps(result, unit.out, sketch.frame.cropped)
+    return _steps(result, first.unit.out, encoding.padded.cropped)
 
 
 def _steps(
@@ -106,7 +106,7 @@ def frames(sample: Sample, shots: Sequence[Step]) -> list[Array]:
     """One picture per step: measurements, depth so far, and the log of its precision."""
     step = -(-sample.image.shape[2] // PANEL)
     known = sample.target[0].numpy() if sample.target is not None else shots[-1].mean
-    low, high = pictures.spread(known)
+    low, high = pictures.value_range(known)
     precisions = [shot.precision[::step, ::step] for shot in shots]
     logs = [np.log10(np.where(precision > 0, precision, np.nan)) for precision in precisions]
     finite = np.concatenate([values[np.isfinite(values)] for values in logs] or [np.zeros(1)])

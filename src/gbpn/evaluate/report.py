@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gbpn.data.depth_files import replacing
+from gbpn.atomic_files import write_text
 from gbpn.evaluate.run import Line, Plan
 from gbpn.evaluate.settings import Setting
 from gbpn.metrics import ERRORS, UNCERTAINTIES, MetricTable, Scores
@@ -107,8 +107,7 @@ class Report:
             ("report.md", self.markdown()),
             ("timing.json", _json(timing)),
         ):
-            with replacing(folder / name) as temporary:
-                temporary.write_text(text, encoding="utf-8")
+            write_text(folder / name, text)
 
     def csv(self) -> str:
         out = io.StringIO()

@@ -20,13 +20,17 @@ from typing import Any
 
 import torch
 
-from gbpn.baselines import Completion
-from gbpn.data import Dataset, open_dataset
+from gbpn.atomic_files import write_text
+from gbpn.datasets import open_dataset
+from gbpn.datasets.selection import evenly_spaced
+from gbpn.datasets.training_view import Dataset
+from gbpn.distribution import DepthDistribution
 from gbpn.errors import GbpnError, InputError
 from gbpn.evaluate.methods import Entry, Predictor
 from gbpn.evaluate.settings import Setting
 from gbpn.metrics import score
 from gbpn.sample import Sample
+from gbpn.validity import measured
 
 Line = dict[str, Any]
 
@@ -55,8 +59,7 @@ class Plan:
     def frames(self, dataset: Dataset) -> list[int]:
         """Indices of the frames that take part."""
         total = len(dataset)
-        count = min(self.limit or total, total)
-        return [i * total // count for i in range(count)]
+        return evenly_spaced(total, self.limit or total)
 
 
 @dataclass(frozen=True)
@@ -162,26 +165,34 @@ class Worker:
         setting = self.plan.settings[task.setting]
         start = time.perf_counter()
         try:
-            answers = self.predictors[entry](samples, setting)
+            answer = self.predictors[entry](samples, setting)
             seconds = (time.perf_counter() - start) / len(samples)
-            return [self._scored(task, entry, s, a, seconds) for s, a in zip(samples, answers, strict=True)]
+            return self._scored(task, entry, samples, answer, seconds)
         except Exception as error:
             if len(samples) > 1:  # find out which frame it was
                 return [line for sample in samples for line in self._score(task, entry, [sample])]
             return [self._line(task, samples[0].name, entry, error=error)]
 
-    def _scored(self, task: Task, entry: int, sample: Sample, answer: Completion, seconds: float) -> Line:
-        assert sample.target is not None
-        (scores,) = score(
-            answer.mean[None],
-            sample.target[None],
-            confidence=None if answer.confidence is None else answer.confidence[None],
-            std=None if answer.std is None else answer.std[None],
-            names=[f"{sample.name}#{task.seed}"],
+    def _scored(
+        self, task: Task, entry: int, samples: list[Sample], answer: DepthDistribution, seconds: float
+    ) -> list[Line]:
+        scores = score(
+            answer.mean.cpu(),
+            torch.stack([sample.target for sample in samples if sample.target is not None]),
+            # The logit ranks pixels as the confidence does, without the sigmoid's rounding to 1.
+            confidence=answer.confidence_logit.cpu() if answer.ranked else None,
+            std=answer.std.cpu() if answer.calibrated else None,
+            names=[f"{sample.name}#{task.seed}" for sample in samples],
         )
-        measured = int((sample.sparse > 0).sum())
-        extra = {"scores": scores.to_json(), "measurements": measured, "seconds": round(seconds, 6)}
-        return self._line(task, sample.name, entry) | extra
+        return [
+            self._line(task, sample.name, entry)
+            | {
+                "scores": found.to_json(),
+                "measurements": int(measured(sample.sparse).sum()),
+                "seconds": round(seconds, 6),
+            }
+            for sample, found in zip(samples, scores, strict=True)
+        ]
 
     def _line(self, task: Task, name: str, entry: int, error: Exception | None = None) -> Line:
         line: Line = {
@@ -273,7 +284,7 @@ def _read(store: Path, identity: dict[str, Any]) -> dict[tuple[Any, ...], Line]:
             whole.append(text)
     # Written anew without torn and failed lines, under a head that knows all methods of both runs.
     identity["methods"] = found["methods"] | identity["methods"]
-    _replace(store, "\n".join([json.dumps({"run": identity}), *whole]) + "\n")
+    write_text(store, "\n".join([json.dumps({"run": identity}), *whole]) + "\n")
     return lines
 
 
@@ -283,10 +294,3 @@ def _compatible(found: dict[str, Any], wanted: dict[str, Any]) -> bool:
     methods = found.get("methods", {})
     same = all(methods.get(name, value) == value for name, value in wanted["methods"].items())
     return same and rest == {k: v for k, v in found.items() if k != "methods"}
-
-
-def _replace(path: Path, text: str) -> None:
-    from gbpn.data.depth_files import replacing
-
-    with replacing(path) as temporary:
-        temporary.write_text(text, encoding="utf-8")

@@ -12,6 +12,7 @@ import torch
 
 from gbpn.gbp import infer
 from gbpn.model import GBPN, Model
+from gbpn.pipeline import SparseDepth
 from gbpn.sample import Sample
 
 REPEATS = 3
@@ -28,10 +29,9 @@ def split(model: Model, sample: Sample, repeats: int = REPEATS) -> dict[str, Any
     total = least(lambda: model(image, sparse, intrinsics), repeats, device)
     propagation = 0.0
     if isinstance(model, GBPN):
-        messages = None
-        for stage, iterations in zip(
-            model.stages(model.draw(image, intrinsics), sparse), model.config.iterations, strict=False
-        ):
+        messages, pipeline = None, model.pipeline()
+        stages = pipeline.stages(pipeline.encode(image, intrinsics), SparseDepth(depth=sparse))
+        for stage, iterations in zip(stages, pipeline.iterations, strict=True):
             once = partial(
                 infer,
                 stage.field,

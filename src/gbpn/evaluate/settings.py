@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from gbpn.data import patterns, sparsify
-from gbpn.data.corruption import relative_noise
 from gbpn.errors import InputError
 from gbpn.sample import Sample
+from gbpn.sensors import patterns
+from gbpn.sensors.corruption import relative_noise
+from gbpn.sensors.sampling import sparsify
 
 DEFAULT_POINTS = 500
 
@@ -26,7 +27,7 @@ class Setting:
     lines: int | None = None
     """LiDAR scan lines kept, by the released rule."""
     pattern: str | None = None
-    """Any pattern of `gbpn.data.sparsify`, e.g. `corners:300+outliers:0.05`; instead of points and lines."""
+    """Any pattern of `gbpn.sensors.sampling`, such as `corners:300+outliers:0.05`, instead of points."""
     noise: float = 0.0
     """Relative error of the measurements, uniform in ± this."""
     iterations: int | None = None

@@ -11,10 +11,11 @@ from PIL import Image
 from torch import Tensor
 from torch.nn import functional
 
-from gbpn.data import Dataset, write_depth
+from gbpn.datasets.training_view import Dataset
 from gbpn.errors import InputError
 from gbpn.evaluate.methods import Predictor
 from gbpn.evaluate.settings import Setting
+from gbpn.formats.depth_files import write_depth
 
 SCALE = 256.0
 FURTHEST = 65535 / SCALE
@@ -37,7 +38,7 @@ def write_submission(
         raise InputError("two frames would get the same file name: a submission needs the flat test split")
     for index, name in enumerate(names):
         sample, whole = dataset.load(index), dataset.frame(index)
-        mean = predict([sample], Setting())[0].mean
+        mean = predict([sample], Setting()).mean[0].cpu()
         if bool(torch.isnan(mean).any()):
             raise InputError(
                 f"{dataset.names[index]}: some pixels have no depth; the server wants all of them"

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import importlib.util
 import warnings
 from types import ModuleType
 
 import torch
 from torch import Tensor
 
+from gbpn.backends import COMPILED, TRITON, require_backend
 from gbpn.errors import BackendError, InputError
 from gbpn.gaussian import Gaussian
 from gbpn.gbp.state import Inference, Messages, Snapshot
 from gbpn.mrf import DIRECTIONS, MRF, LocalEdges, NonLocalEdges
 
-BACKENDS = ("reference", "cpu", "triton")
 BACKWARDS = ("tape", "recompute")
-INSTALLED = {name: importlib.util.find_spec(name) is not None for name in ("gbpn._native", "triton")}
 
 
 def infer(
@@ -107,18 +105,17 @@ def _infer_exactly(
 
 def choose_backend(backend: str, device: torch.device) -> str:
     """The backend to use; "auto" is the fastest that is installed for the device."""
-    if backend in BACKENDS:
+    require_backend(backend)
+    if backend != "auto":
         if backend == "cpu" and device.type != "cpu":
             raise BackendError(
                 f'backend="cpu" works on CPU tensors; got {device}: use "auto" or move the field'
             )
         return backend
-    if backend != "auto":
-        raise BackendError(f"backend must be one of auto, {', '.join(BACKENDS)}; got {backend!r}")
     if device.type == "cuda":
-        return "triton" if INSTALLED["triton"] else "reference"
+        return "triton" if TRITON else "reference"
     if device.type == "cpu":
-        if INSTALLED["gbpn._native"]:
+        if COMPILED:
             return "cpu"
         _tell_what_is_lost()
     return "reference"
@@ -147,7 +144,7 @@ def load_backend(name: str) -> ModuleType:
 
         return cpu
     if name == "triton":
-        if not INSTALLED["triton"]:
+        if not TRITON:
             raise BackendError('backend="triton" needs triton: pip install "gbpn[gpu]"')
         from gbpn.gbp import triton
 

@@ -7,9 +7,10 @@ from enum import Enum
 
 import torch
 
-from gbpn.errors import InputError, require_finite, require_shape
+from gbpn.errors import InputError
 from gbpn.gaussian import Gaussian
 from gbpn.mrf import MRF
+from gbpn.tensor_checks import require_finite, require_shape
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,18 @@
 """The graphical model construction network: draws the Markov random field that inference reads."""
 
-from gbpn.gmcn.drawing import ChannelLayout, Drawing, HeadMaps
+from gbpn.gmcn.construction import build_stage
+from gbpn.gmcn.field_parameters import ChannelLayout, FieldParameters, HeadMaps
 from gbpn.gmcn.network import GMCN, MULTIPLE
-from gbpn.gmcn.position import Seen
-from gbpn.gmcn.refine import Refiner
+from gbpn.gmcn.refiner import Refiner
+from gbpn.gmcn.stage_inputs import SecondStageInput
 
-__all__ = ["GMCN", "MULTIPLE", "ChannelLayout", "Drawing", "HeadMaps", "Refiner", "Seen"]
+__all__ = [
+    "GMCN",
+    "MULTIPLE",
+    "ChannelLayout",
+    "FieldParameters",
+    "HeadMaps",
+    "Refiner",
+    "SecondStageInput",
+    "build_stage",
+]

@@ -10,9 +10,9 @@ from torch.nn import functional
 
 from gbpn.config import ModelConfig
 from gbpn.gmcn.blocks import ResidualBlock, initialise
+from gbpn.gmcn.construction import build_encoder
 from gbpn.gmcn.decoder import Decoder
-from gbpn.gmcn.network import build_encoder
-from gbpn.gmcn.position import first_stage_input
+from gbpn.gmcn.stage_inputs import first_stage_input
 from gbpn.gmcn.upscale import Upscale
 
 RIDGE = 1e-4

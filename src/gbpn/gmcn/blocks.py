@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.utils.fusion import fuse_conv_bn_weights
 
-from gbpn.gmcn import fused
+from gbpn.gmcn import fused_convolution
 
 
 class ConvNorm(nn.Module):
@@ -55,8 +55,12 @@ class ConvNorm(nn.Module):
         """`add`: a map to add to the result."""
         if self.margins is not None:
             x = functional.pad(x, self.margins)
-        if self.folded and fused.fits(self.conv, x, self.activation) and isinstance(self.conv, nn.Conv2d):
-            return fused.convolution(self.conv, x, self.activation, add)
+        if (
+            self.folded
+            and fused_convolution.fits(self.conv, x, self.activation)
+            and isinstance(self.conv, nn.Conv2d)
+        ):
+            return fused_convolution.convolution(self.conv, x, self.activation, add)
         x = self._merged(x) if self._frozen else self.norm(self.conv(x))
         x = x if self.activation is None else self.activation(x)
         return x if add is None else add + x

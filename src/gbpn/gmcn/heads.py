@@ -8,7 +8,7 @@ from torch.nn import functional
 
 from gbpn.config import ModelConfig
 from gbpn.gmcn.blocks import ConvNorm, ResidualBlock, initialise
-from gbpn.gmcn.drawing import ChannelLayout, HeadMaps
+from gbpn.gmcn.field_parameters import ChannelLayout, HeadMaps
 from gbpn.gmcn.upscale import Upscale
 
 

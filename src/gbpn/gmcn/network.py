@@ -1,4 +1,4 @@
-"""GMCN, the graphical model construction network: one stage, from input maps to a drawn field."""
+"""GMCN, the graphical model construction network: one stage, from input maps to the parameters of a field."""
 
 from __future__ import annotations
 
@@ -7,25 +7,16 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from gbpn.config import ModelConfig
 from gbpn.gmcn.decoder import Decoder
-from gbpn.gmcn.drawing import ChannelLayout, Drawing
-from gbpn.gmcn.encoder import GlobalLocalEncoder
+from gbpn.gmcn.encoder import Encoder
+from gbpn.gmcn.field_parameters import ChannelLayout, FieldParameters
 from gbpn.gmcn.heads import Heads
-from gbpn.gmcn.lite import LiteEncoder
-from gbpn.gmcn.position import Seen, first_stage_input, second_stage_input
+from gbpn.gmcn.stage_inputs import SecondStageInput, first_stage_input, second_stage_input
+
+__all__ = ["GMCN", "MULTIPLE"]
 
 MULTIPLE = 32
 """Height and width that a U-Net of five halvings can take."""
-
-
-def build_encoder(
-    config: ModelConfig, input_channels: int, context_widths: Sequence[int] | None = None
-) -> GlobalLocalEncoder | LiteEncoder:
-    """The exchangeable part: [B, input_channels, H, W] → features at 1/2 … 1/32."""
-    if config.encoder == "efficientnet-lite0":
-        return LiteEncoder(input_channels)
-    return GlobalLocalEncoder(config, input_channels, context_widths)
 
 
 class GMCN(nn.Module):
@@ -33,26 +24,23 @@ class GMCN(nn.Module):
 
     distance: Tensor
 
-    def __init__(self, config: ModelConfig, *, stage: int = 0, context_widths: Sequence[int] | None = None):
+    def __init__(self, *, encoder: Encoder, decoder: Decoder, heads: Heads, layout: ChannelLayout) -> None:
         super().__init__()
-        self.stage = stage
-        self.layout = ChannelLayout.of(config, stage)
+        self.layout = layout
         self.register_buffer("distance", torch.ones(1, 1, 1, 1))
-        self.encoder = build_encoder(config, 6 if stage == 0 else 7, context_widths)
-        self.decoder = Decoder(
-            self.encoder.widths, config.decoder_widths, activation=config.decoder_activation
-        )
-        self.heads = Heads(config, self.decoder.widths[0], self.layout)
+        self.encoder = encoder
+        self.decoder = decoder
+        self.heads = heads
 
-    def draw(self, image: Tensor, intrinsics: Tensor) -> Drawing:
+    def draw(self, image: Tensor, intrinsics: Tensor) -> FieldParameters:
         """The first stage: a field from the normalised image [B, 3, H, W] alone."""
         return self(first_stage_input(image, intrinsics, self.distance))
 
-    def redraw(self, seen: Seen, before: Drawing) -> Drawing:
+    def redraw(self, seen: SecondStageInput, before: FieldParameters) -> FieldParameters:
         """The second stage: a field from image, depth and confidence; as published, not from measurements."""
         return self(second_stage_input(seen), before.features)
 
-    def forward(self, maps: Tensor, context: Sequence[Tensor] | None = None) -> Drawing:
+    def forward(self, maps: Tensor, context: Sequence[Tensor] | None = None) -> FieldParameters:
         """maps [B, 6 or 7, H, W], H and W multiples of `MULTIPLE`."""
         features = self.decoder(self.encoder(maps, context))
         image = maps[:, :3]

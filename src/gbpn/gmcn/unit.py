@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from gbpn.gmcn import fused
+from gbpn.gmcn import fused_convolution
 from gbpn.gmcn.attention import neighbourhood_attention
 from gbpn.gmcn.blocks import ConvNorm, DropPath, ResidualBlock
 
@@ -48,8 +48,8 @@ class GatedAttention(nn.Module):
         )
         by_head = attended.unflatten(1, (self.heads, -1))  # [B, heads, size, H, W]
         gated = (by_head * gate.sigmoid().unsqueeze(2)).flatten(1, 2)
-        if not self.training and fused.fits(self.project, gated):
-            return fused.convolution(self.project, gated, add=x)
+        if not self.training and fused_convolution.fits(self.project, gated):
+            return fused_convolution.convolution(self.project, gated, add=x)
         return x + self.drop_path(self.project(gated))
 
 

@@ -1,6 +1,6 @@
 """How good a depth map is, and how honest its uncertainty: per sample, then averaged over samples."""
 
-from gbpn.metrics.errors import ERRORS, VALID_DEPTH, errors, valid
+from gbpn.metrics.errors import ERRORS, errors, valid
 from gbpn.metrics.table import MetricTable, Scores, score
 from gbpn.metrics.uncertainty import (
     UNCERTAINTIES,
@@ -14,7 +14,6 @@ from gbpn.metrics.uncertainty import (
 __all__ = [
     "ERRORS",
     "UNCERTAINTIES",
-    "VALID_DEPTH",
     "MetricTable",
     "Scores",
     "ause",

@@ -1,7 +1,7 @@
 """Errors of a depth map against ground truth, one value per sample.
 
-One validity rule everywhere: a pixel counts if its target is above `VALID_DEPTH`. A prediction that is
-NaN or infinite says "not observed"; nothing is put in its place. RMSE, MAE, REL and the inverse errors
+One validity rule everywhere: a pixel counts if its target is measured (`gbpn.validity`). A prediction that
+is NaN or infinite says "not observed"; nothing is put in its place. RMSE, MAE, REL and the inverse errors
 are taken over the pixels that have both, the share of valid pixels that have a prediction is `observed`,
 and an unobserved pixel is a miss for every δ. A value that does not exist (no valid or no predicted
 pixel) is NaN.
@@ -12,10 +12,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from gbpn.errors import InputError, require_shape
-
-VALID_DEPTH = 1e-4
-"""Metres; a target at or below this is no ground truth."""
+from gbpn.errors import InputError
+from gbpn.tensor_checks import require_shape
+from gbpn.validity import measured
 
 DELTAS = {
     "delta_1.02": 1.02,
@@ -36,7 +35,7 @@ _TINY = 1e-8
 
 def valid(target: Tensor) -> Tensor:
     """Where there is ground truth to compare with."""
-    return target > VALID_DEPTH
+    return measured(target)
 
 
 def check_maps(prediction: Tensor, target: Tensor, **others: Tensor | None) -> None:

@@ -12,10 +12,12 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from gbpn import pictures
+from gbpn.atomic_files import write_bytes
 from gbpn.camera import points
-from gbpn.data.depth_files import replacing, write_depth
-from gbpn.depth import DepthDistribution
+from gbpn.distribution import DepthDistribution
+from gbpn.formats.depth_files import write_depth
+from gbpn.show import pictures
+from gbpn.validity import measured
 
 Array = np.ndarray
 
@@ -66,7 +68,7 @@ class CompletedDepth:
     @property
     def calibrated(self) -> bool:
         """Whether `std` is there."""
-        return self.distribution.calibration is not None
+        return self.distribution.calibrated
 
     def to_png(self, path: str | Path, scale: float | None = None) -> Path:
         """Depth as 16-bit PNG, metres × scale; by default 1000, or 256 beyond 65 m. Unobserved is 0."""
@@ -95,14 +97,14 @@ class CompletedDepth:
         step = -(-max(self.image.shape[1:]) // PREVIEW_SIDE)
         image, sparse = self.image[:, ::step, ::step], _nearest(self.sparse, step)
         metres = self.depth[::step, ::step]
-        low, high = pictures.spread(metres)
-        count = int((self.sparse > 0).sum())
+        low, high = pictures.value_range(metres)
+        count = int(measured(self.sparse).sum())
         certainty, title, unit, palette = (
             (self.std[::step, ::step], "standard deviation", "m", pictures.ERROR)
             if self.calibrated
             else (self.confidence[::step, ::step], "confidence", "", pictures.CONFIDENCE)
         )
-        bottom, top = pictures.spread(certainty)
+        bottom, top = pictures.value_range(certainty)
         depth = pictures.colours(metres, low, high, pictures.DEPTH)
         sure = pictures.colours(certainty, bottom, top, palette)
         panels = [
@@ -169,7 +171,7 @@ def _write_array(path: Path, array: Array) -> None:
     """As `np.save`, which on a full disk does not say so."""
     buffer = io.BytesIO()
     np.save(buffer, array)
-    path.write_bytes(buffer.getbuffer())
+    write_bytes(path, bytes(buffer.getbuffer()))
 
 
 def _map(tensor: Tensor) -> Array:
@@ -187,5 +189,4 @@ def _write_ply(path: Path, xyz: Array, colours: Array) -> None:
         *(f"property uchar {name}" for name in ("red", "green", "blue")),
         "end_header\n",
     ]
-    with replacing(path) as temporary:
-        temporary.write_bytes("\n".join(lines).encode() + vertices.tobytes())
+    write_bytes(path, "\n".join(lines).encode() + vertices.tobytes())

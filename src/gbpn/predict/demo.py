@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import io
 import time
 from collections.abc import Callable, Iterator
@@ -14,16 +13,20 @@ import numpy as np
 from PIL import Image
 from torch import Tensor
 
-from gbpn import pictures, scenes
+from gbpn import scenes
+from gbpn.atomic_files import write_text
 from gbpn.baselines import linear
-from gbpn.data import patterns
-from gbpn.data.depth_files import replacing, write_depth
-from gbpn.data.images import write_image
+from gbpn.formats.depth_files import write_depth
+from gbpn.formats.images import write_image
 from gbpn.metrics.errors import errors
 from gbpn.metrics.uncertainty import coverage
 from gbpn.predict.completed import CompletedDepth
 from gbpn.predict.completer import DepthCompleter
 from gbpn.sample import Sample
+from gbpn.sensors import patterns
+from gbpn.show import pictures
+from gbpn.show.html_page import document, embedded
+from gbpn.validity import measured
 
 SEED = 7
 """Of all random points: everybody sees the same demonstration."""
@@ -33,9 +36,7 @@ NARROW = 2.0
 """Width over height above which the panels of a scene stand in two rows."""
 
 STYLE = """
-body { font: 16px/1.5 system-ui, sans-serif; color: #222; max-width: 1500px;
-       margin: 0 auto; padding: 28px 24px; }
-h1 { font-size: 27px; margin: 0; } h2 { font-size: 20px; margin: 40px 0 6px; } p { max-width: 80ch; }
+p { max-width: 80ch; }
 figure { margin: 10px 0 22px; } img { max-width: 100%; height: auto; border: 1px solid #e3e3e3; }
 figcaption { color: #555; } code { background: #f3f3f3; padding: 1px 5px; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
@@ -114,8 +115,7 @@ def run(completer: DepthCompleter, folder: Path) -> Iterator[Shown]:
         pictures.save(shown.picture, folder / f"{case.scene}_{case.name}.png")
         done.append(shown)
         yield shown
-    with replacing(folder / "index.html") as temporary:
-        temporary.write_text(page(done, completer), encoding="utf-8")
+    write_text(folder / "index.html", page(done, completer))
 
 
 def write_example(folder: Path, scene: str = "kitchen") -> None:
@@ -131,8 +131,7 @@ def write_example(folder: Path, scene: str = "kitchen") -> None:
         ("camera.txt", " ".join(f"{number:.3f}" for number in numbers)),
         ("points.csv", "\n".join(["x,y,depth", *lines])),
     ):
-        with replacing(folder / name) as temporary:
-            temporary.write_text(text + "\n", encoding="utf-8")
+        write_text(folder / name, text + "\n")
 
 
 def show(completer: DepthCompleter, case: Case) -> Shown:
@@ -149,9 +148,9 @@ def show(completer: DepthCompleter, case: Case) -> Shown:
         within = float(coverage(mean, target, result.distribution.std.cpu(), WITHIN))
     return Shown(
         case=case,
-        points=int((sample.sparse > 0).sum()),
+        points=int(measured(sample.sparse).sum()),
         rmse=float(errors(mean, target)["rmse"]),
-        interpolated=float(errors(linear(sample).mean[None], target)["rmse"]),
+        interpolated=float(errors(linear(sample).mean, target)["rmse"]),
         within=within,
         seconds=seconds,
         picture=_picture(sample, result),
@@ -175,10 +174,7 @@ def page(shown: list[Shown], completer: DepthCompleter) -> str:
         parts.append(f"<h2>{escape(scene.replace('_', ' ').capitalize())}</h2>")
         parts += [_figure(one) for one in shown if one.case.scene == scene]
     body = "\n".join(parts)
-    return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>gbpn demo</title>'
-        f"<style>{STYLE}</style></head>\n<body>\n{body}\n</body></html>\n"
-    )
+    return document("gbpn demo", body, style=STYLE)
 
 
 def _table(shown: list[Shown]) -> str:
@@ -203,16 +199,15 @@ def _table(shown: list[Shown]) -> str:
 def _figure(shown: Shown) -> str:
     buffer = io.BytesIO()
     Image.fromarray(shown.picture).save(buffer, format="JPEG", quality=88)  # the PNG beside it is exact
-    data = base64.b64encode(buffer.getvalue()).decode("ascii")
     text = f"{shown.case.caption}: RMSE {shown.rmse:.3f} m; linear interpolation {shown.interpolated:.3f} m"
     return (
         f'<figure><figcaption>{escape(text)}</figcaption><img alt="{escape(text)}" '
-        f'src="data:image/jpeg;base64,{data}"></figure>'
+        f'src="{embedded(buffer.getvalue(), "jpeg")}"></figure>'
     )
 
 
 def _picture(sample: Sample, result: CompletedDepth) -> np.ndarray:
-    row = pictures.Row(
+    row = pictures.PictureRow(
         sample=replace(sample, name="image"),
         mean=result.distribution.mean[0].cpu(),
         confidence=result.distribution.confidence[0].cpu(),

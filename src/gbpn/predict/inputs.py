@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -13,17 +15,54 @@ from PIL import Image
 from torch import Tensor
 
 from gbpn.camera import default_intrinsics
-from gbpn.data.calibration import intrinsics_of, read_intrinsics
-from gbpn.data.depth_files import read_depth
-from gbpn.data.images import read_image
-from gbpn.errors import DatasetError, InputError
+from gbpn.errors import InputError
+from gbpn.formats.calibration import intrinsics_of, read_intrinsics
+from gbpn.formats.depth_files import implausible, read_depth
+from gbpn.formats.images import read_image
+from gbpn.formats.point_tables import POINT_TABLES, read_point_table
+from gbpn.sensors.projection import points_to_sparse
+from gbpn.validity import measured
 
 FULL_FRAME_WIDTH = 36.0
 """Millimetres; EXIF gives focal lengths as if the sensor were this wide."""
 EXIF_FOCAL_35MM, EXIF_FOLDER = 0xA405, 0x8769
-SMALLEST_SIDE = 32
-POINT_TABLES = (".csv", ".txt")
-"""Files of points x, y, depth."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FrameInputs:
+    """One frame as a model takes it, read once and for all who look at it."""
+
+    image: Tensor
+    """[3, H, W] RGB in [0, 1]."""
+    sparse: Tensor
+    """[1, H, W] metres, 0 where not measured; somewhere it is."""
+    intrinsics: Tensor
+    """[3, 3]."""
+    notices: tuple[str, ...] = ()
+    """What had to be assumed, in words."""
+
+    def __post_init__(self) -> None:
+        if not bool(measured(self.sparse).any()):
+            raise InputError("there is no measurement: every value of the sparse depth is 0 or NaN")
+
+    @cached_property
+    def doubt(self) -> str | None:
+        """What speaks against the depths being metres."""
+        return implausible(self.sparse.numpy())
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """(H, W)."""
+        return self.image.shape[1], self.image.shape[2]
+
+
+def frame_inputs(image: Any, sparse: Any, intrinsics: Any = None, scale: float | None = None) -> FrameInputs:
+    """Whatever people have, see `as_image`, `as_sparse` and `as_intrinsics`."""
+    picture = as_image(image)
+    _, height, width = picture.shape
+    depth = as_sparse(sparse, height, width, scale)
+    camera, notice = as_intrinsics(intrinsics, image, height, width)
+    return FrameInputs(image=picture, sparse=depth, intrinsics=camera, notices=(notice,) if notice else ())
 
 
 def as_image(image: Any) -> Tensor:
@@ -33,7 +72,7 @@ def as_image(image: Any) -> Tensor:
     torch [3, H, W] or [1, 3, H, W], uint8 or float in [0, 1].
     """
     if isinstance(image, str | os.PathLike):
-        return _large_enough(read_image(Path(image)))
+        return read_image(Path(image))
     if isinstance(image, Image.Image):
         image = np.asarray(image.convert("RGB"))
     if isinstance(image, Tensor):
@@ -41,7 +80,7 @@ def as_image(image: Any) -> Tensor:
         planes = planes[0] if planes.dim() == 4 and planes.shape[0] == 1 else planes
         if planes.dim() != 3 or planes.shape[0] != 3:
             raise InputError(f"a torch image must be [3, H, W] RGB; got {list(image.shape)}")
-        return _large_enough(_unit_range(planes))
+        return _unit_range(planes)
     pixels = np.asarray(image)
     if pixels.ndim == 2:
         pixels = np.repeat(pixels[..., None], 3, axis=2)
@@ -49,7 +88,7 @@ def as_image(image: Any) -> Tensor:
         raise InputError(f"a NumPy image must be [H, W, 3], [H, W, 4] or [H, W]; got {list(pixels.shape)}")
     if pixels.dtype == np.uint16:
         pixels = pixels.astype(np.float32) / np.float32(65535)
-    return _large_enough(_unit_range(torch.from_numpy(pixels[..., :3].transpose(2, 0, 1).copy())))
+    return _unit_range(torch.from_numpy(pixels[..., :3].transpose(2, 0, 1).copy()))
 
 
 def as_sparse(sparse: Any, height: int, width: int, scale: float | None = None) -> Tensor:
@@ -63,7 +102,7 @@ def as_sparse(sparse: Any, height: int, width: int, scale: float | None = None) 
         path = Path(sparse)
         if path.suffix.lower() in POINT_TABLES:
             return points_to_sparse(read_point_table(path)[:, :3], height, width)
-        depth = read_depth(path, scale, drop_negative=False)
+        depth = read_depth(path, scale, drop_negative=False, judge=False)
         if depth.shape[2] == 3:  # no image is so narrow: a table of points
             return points_to_sparse(depth[0], height, width)
     else:
@@ -88,46 +127,6 @@ def as_sparse(sparse: Any, height: int, width: int, scale: float | None = None) 
             f"{float(depth.max()):g}: 0 or NaN means not measured"
         )
     return depth
-
-
-def read_point_table(path: Path) -> Tensor:
-    """[N, 3 or 4] of x, y, depth and perhaps std, from lines of numbers; one line of names may come first."""
-    if not path.is_file():
-        raise DatasetError(f"{path}: no such file")
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise DatasetError(f"{path}: not a readable table of points ({error})") from error
-    rows: list[list[float]] = []
-    for number, line in enumerate(lines, 1):
-        words = line.partition("#")[0].replace(",", " ").replace(";", " ").split()
-        if not words:
-            continue
-        try:
-            rows.append([float(word) for word in words])
-        except ValueError:
-            if rows or number > 1:
-                raise DatasetError(
-                    f"{path}, line {number}: wanted numbers x, y, depth; got {line!r}"
-                ) from None
-    if len({len(row) for row in rows}) != 1 or len(rows[0]) not in (3, 4):
-        raise DatasetError(f"{path}: wanted lines of x, y, depth (and perhaps std); got {lines[:1]}")
-    return torch.tensor(rows, dtype=torch.float64)
-
-
-def points_to_sparse(points: Tensor, height: int, width: int) -> Tensor:
-    """[N, 3] of (x, y, depth) onto the pixel grid; where two fall on one pixel, the nearer one stays."""
-    points = points.to(torch.float64)
-    if points.dim() != 2 or points.shape[1] != 3 or not bool(torch.isfinite(points[:, :2]).all()):
-        raise InputError(f"points must be [N, 3] of x, y, depth; got {list(points.shape)} or NaN in x, y")
-    column, row, depth = points[:, 0].round().long(), points[:, 1].round().long(), points[:, 2].float()
-    outside = (column < 0) | (column >= width) | (row < 0) | (row >= height)
-    if bool(outside.any()) or not bool((torch.isfinite(depth) & (depth > 0)).all()):
-        bad = points[outside | ~(torch.isfinite(depth) & (depth > 0))][0].tolist()
-        raise InputError(f"points must be x, y, depth inside {width}×{height} with depth above 0; got {bad}")
-    nearest = torch.full((height * width,), torch.inf)
-    nearest.scatter_reduce_(0, row * width + column, depth, "amin")
-    return torch.where(torch.isinf(nearest), 0.0, nearest).view(1, height, width)
 
 
 def as_intrinsics(intrinsics: Any, image: Any, height: int, width: int) -> tuple[Tensor, str | None]:
@@ -177,14 +176,6 @@ def _unit_range(planes: Tensor) -> Tensor:
     if not (low >= 0 and high <= 1):
         raise InputError(f"a float image must lie in [0, 1]; got {low:g} to {high:g}: divide by 255?")
     return planes
-
-
-def _large_enough(image: Tensor) -> Tensor:
-    if min(image.shape[1:]) < SMALLEST_SIDE:
-        raise InputError(
-            f"an image must be at least {SMALLEST_SIDE}×{SMALLEST_SIDE}; got {_by(image.shape[1:])}"
-        )
-    return image
 
 
 def _by(shape: Sequence[int]) -> str:

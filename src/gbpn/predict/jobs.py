@@ -13,18 +13,18 @@ from typing import Any
 
 from torch import Tensor
 
-from gbpn.data.depth_files import replacing
-from gbpn.data.images import SUFFIXES
+from gbpn.atomic_files import write_text
 from gbpn.errors import GbpnError, InputError
+from gbpn.formats.images import SUFFIXES
 from gbpn.model import Model
 from gbpn.predict.completed import output_names
 from gbpn.predict.completer import DepthCompleter
-from gbpn.predict.inputs import as_image
 from gbpn.predict.sources import MEASUREMENTS, Sensor, is_colmap
+from gbpn.validity import measured
 
 
 @dataclass(frozen=True, kw_only=True)
-class Frame:
+class Job:
     """One image to complete."""
 
     image: Path
@@ -40,7 +40,7 @@ class Frame:
 class Outcome:
     """What became of a frame."""
 
-    frame: Frame
+    job: Job
     state: str
     """"written", "kept" (was there already) or "failed"."""
     message: str = ""
@@ -48,7 +48,7 @@ class Outcome:
     files: tuple[Path, ...] = ()
 
 
-def plan(images: str, sparse: str | None, *, others: bool = False, by_order: bool = False) -> list[Frame]:
+def plan(images: str, sparse: str | None, *, others: bool = False, by_order: bool = False) -> list[Job]:
     """Pair images with measurements: a file with a file, folders and globs by name (or by order).
 
     `others`: measurements come from elsewhere as well, so an image may have no file of its own.
@@ -68,7 +68,7 @@ def plan(images: str, sparse: str | None, *, others: bool = False, by_order: boo
     else:
         pairs = _paired(pictures, _files(sparse, MEASUREMENTS, "sparse depth"), by_order, single)
     frames = [
-        Frame(image=image, sparse=file, name=image.stem, problem="" if file or others else "no sparse depth")
+        Job(image=image, sparse=file, name=image.stem, problem="" if file or others else "no sparse depth")
         for image, file in pairs
     ]
     if sparse is not None and is_colmap(Path(sparse)):
@@ -117,7 +117,7 @@ def _paired(
     return pairs
 
 
-def _require_distinct(frames: list[Frame]) -> None:
+def _require_distinct(frames: list[Job]) -> None:
     seen: dict[str, Path] = {}
     for frame in frames:
         if frame.name in seen:
@@ -136,7 +136,7 @@ class Run:
     again: bool = False
     """Whether frames that were completed before are done anew."""
 
-    def check(self, frames: Sequence[Frame]) -> None:
+    def check(self, frames: Sequence[Job]) -> None:
         """Raise if an output would replace an input, or the folder cannot be one."""
         if self.output.exists() and not self.output.is_dir():
             raise InputError(f"{self.output} is a file: -o wants a folder")
@@ -151,7 +151,7 @@ class Run:
                 if (self.output / name).resolve() in inputs:
                     raise InputError(f"{self.output / name} is an input and would be overwritten: other -o")
 
-    def all(self, frames: Sequence[Frame], workers: int = 1) -> Iterator[Outcome]:
+    def all(self, frames: Sequence[Job], workers: int = 1) -> Iterator[Outcome]:
         """Outcomes as frames end; at most `workers` frames are in memory at a time."""
         identity = self._identity()
         if workers == 1:
@@ -174,38 +174,34 @@ class Run:
                 for future in waiting:
                     future.cancel()
 
-    def one(self, frame: Frame, identity: dict[str, Any]) -> Outcome:
+    def one(self, job: Job, identity: dict[str, Any]) -> Outcome:
         """One frame; what is wrong with it is an outcome, what is wrong with the folder an error."""
         try:
-            if frame.problem:
-                raise InputError(f"{frame.image}: {frame.problem}")
-            record = {**identity, "inputs": [_state(p) for p in (frame.image, frame.sparse) if p]}
-            place = self.output / f"{frame.name}.json"
+            if job.problem:
+                raise InputError(f"{job.image}: {job.problem}")
+            record = {**identity, "inputs": [_state(p) for p in (job.image, job.sparse) if p]}
+            place = self.output / f"{job.name}.json"
             if not self.again and (files := _finished(place, record)):
-                return Outcome(frame=frame, state="kept", files=tuple(files))
-            image = as_image(frame.image)
-            measured = self.sensor.measure(frame.image, frame.sparse, *image.shape[1:])
-            result = self.completer(image, measured.sparse, measured.intrinsics)
+                return Outcome(job=job, state="kept", files=tuple(files))
+            result = self.completer.complete(self.sensor.read(job.image, job.sparse), sigmas=True)
         except GbpnError as error:
-            return Outcome(frame=frame, state="failed", message=str(error))
+            return Outcome(job=job, state="failed", message=str(error))
         except (MemoryError, RuntimeError) as error:  # torch has no class of its own for it on CPUs
             if isinstance(error, RuntimeError) and "memory" not in str(error):
                 raise
-            return Outcome(frame=frame, state="failed", message=f"{frame.image}: not enough memory")
-        notices = (*measured.notices, *result.notices)
+            return Outcome(job=job, state="failed", message=f"{job.image}: not enough memory")
         try:
-            files = result.save(self.output, frame.name, cloud=self.cloud)
+            files = result.save(self.output, job.name, cloud=self.cloud)
             facts = {
-                "measurements": int((result.sparse > 0).sum()),
+                "measurements": int(measured(result.sparse).sum()),
                 "observed": float(result.observed.mean()),
-                "notices": notices,
+                "notices": result.notices,
                 "files": [file.name for file in files],
             }
-            with replacing(place) as temporary:
-                temporary.write_text(json.dumps({**facts, **record}, indent=1) + "\n", encoding="utf-8")
+            write_text(place, json.dumps({**facts, **record}, indent=1) + "\n")
         except OSError as error:
             raise GbpnError(f"cannot write to {self.output}: {error.strerror or error}") from error
-        return Outcome(frame=frame, state="written", notices=notices, files=(*files, place))
+        return Outcome(job=job, state="written", notices=result.notices, files=(*files, place))
 
     def _identity(self) -> dict[str, Any]:
         """What an answer depends on besides its own inputs."""
@@ -218,7 +214,7 @@ class Run:
         return {
             "model": completer.model.config.name,
             "weights": weights_checksum(completer.model),
-            "iterations": list(completer.model.config.iterations),
+            "iterations": list(completer.iterations),
             "solver": completer.solver,
             "cloud": self.cloud,
             "settings": settings,

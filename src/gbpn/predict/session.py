@@ -10,13 +10,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gbpn.depth import DepthDistribution
+from gbpn.depth_unit import DepthUnit
+from gbpn.distribution import DepthDistribution
 from gbpn.errors import InputError
-from gbpn.frame import DepthUnit
 from gbpn.gbp import Messages
-from gbpn.model import GBPN, StageResult
-from gbpn.mrf import MRF, LocalEdges, NonLocalEdges
-from gbpn.predict import large
+from gbpn.pipeline import Pipeline, SparseDepth, StageResult
+from gbpn.predict import resizing
 from gbpn.predict.completed import CompletedDepth
 from gbpn.predict.inputs import as_image, as_intrinsics
 
@@ -66,7 +65,7 @@ class Session:
 
     def __init__(
         self,
-        model: GBPN,
+        pipeline: Pipeline,
         device: torch.device,
         image: Any,
         intrinsics: Any = None,
@@ -76,8 +75,8 @@ class Session:
     ) -> None:
         if stage not in STAGES or warm < 1:
             raise InputError(f"stage must be 'first' or 'last' and warm at least 1; got {stage!r}, {warm}")
-        self.model, self.device, self.warm = model, device, warm
-        self.two_stages = stage == "last" and model.second is not None
+        self.pipeline, self.device, self.warm = pipeline, device, warm
+        self.two_stages = stage == "last" and pipeline.second is not None
         self.iterations = 0
         """Of the first stage since its messages were empty: after a cold start, as trained."""
         self._points: dict[tuple[int, int], Measurement] = {}
@@ -166,7 +165,7 @@ class Session:
         if not rest:
             return suspects
         unit = self._unit_of(rest)
-        answer = self._first_stage(rest, unit, None)
+        answer = self._first_stage(self._sparse(rest), unit, None)
         usual = self._usual(self._scores(rest, answer, unit, own=True)[1])
         expected, sigmas = self._scores(
             [self._points[one.x, one.y] for one in suspects], answer, unit, own=False
@@ -206,7 +205,7 @@ class Session:
 
         `own`: whether `answer` has seen the points themselves, so that they must be taken out.
         """
-        top, left = self._sketch.frame.corner
+        top, left = self._encoding.padded.corner
         row = torch.tensor([one.y + top for one in points])
         column = torch.tensor([one.x + left for one in points])
         depth = torch.tensor([one.depth for one in points]).view(1, -1, 1, 1)
@@ -216,7 +215,7 @@ class Session:
         belief = answer.inference.belief
         information, precision, unary = (
             maps[0, 0, row, column].double()
-            for maps in (belief.information, belief.precision, self._sketch.drawing.unary)
+            for maps in (belief.information, belief.precision, self._encoding.parameters.unary)
         )
         weight = unary / (1 + unary * noise)
         if own:
@@ -228,84 +227,71 @@ class Session:
         return metres.cpu(), sigmas.cpu()
 
     def _see(self, image: Any, intrinsics: Any) -> None:
-        """Draw the field of an image."""
+        """Encode an image."""
         picture = as_image(image)
         _, height, width = picture.shape
-        if large.reduction(height, width) < 1:
+        if resizing.reduction(height, width) < 1:
             raise InputError(
-                f"a session works at full size, up to {large.MOST_PIXELS / 1e6:.1f} megapixels; "
+                f"a session works at full size, up to {resizing.MOST_PIXELS / 1e6:.1f} megapixels; "
                 f"got {height}×{width}: reduce the image"
             )
         camera, notice = as_intrinsics(intrinsics, image, height, width)
         with torch.inference_mode():
-            sketch = self.model.draw(picture[None].to(self.device), camera[None].to(self.device))
+            encoding = self.pipeline.encode(picture[None].to(self.device), camera[None].to(self.device))
         same = getattr(self, "_image", picture).shape == picture.shape
         if not same:
             self._points, self._messages = {}, None
-        self._image, self._camera, self._sketch = picture, camera, sketch
+        self._image, self._camera, self._encoding = picture, camera, encoding
         self._notices = (notice,) if notice else ()
-        # both directions of every edge once, instead of at every refresh
-        self._drawing = replace(sketch.drawing, local=sketch.drawing.local.directed())
 
     @torch.inference_mode()
     def _refresh(self) -> CompletedDepth:
         points = self.measurements
         if not points:
             raise InputError("there is no measurement yet: add(x, y, depth) first")
+        sparse = self._sparse(points)
         fresh = self._unit_of(points)
-        if self._unit is None or self.model.config.depth_scale == "median":
+        if self._unit is None or fresh.kind == "median":
             moved = self._unit is None or not torch.equal(self._unit.metres, fresh.metres)
             self._messages = None if moved else self._messages
             self._unit = fresh
-        trained = self.model.config.iterations[0]
+        trained = self.pipeline.iterations[0]
         if self._messages is None or self.iterations + self.warm > OLDEST * trained:
             self._messages, self.iterations = None, trained
         else:
             self.iterations += self.warm
-        first = self._first_stage(points, self._unit, self._messages)
+        first = self._first_stage(sparse, self._unit, self._messages)
         self._first, self._messages = first, first.inference.messages
-        answer = self._second_stage(points, first, fresh) if self.two_stages else first.distribution
-        if not self.two_stages and self.model.second is not None:
-            answer = replace(answer, calibration=None)  # fitted to the last stage
         return CompletedDepth(
-            distribution=answer,
+            distribution=self._answer(sparse, first),
             image=self._image,
-            sparse=self._map(points, "depth")[0].cpu(),
+            sparse=sparse.depth[0].cpu(),
             intrinsics=self._camera,
             notices=self._notices,
         )
 
-    def _first_stage(
-        self, points: list[Measurement], unit: DepthUnit, messages: Messages | None
-    ) -> StageResult:
-        field, count = self._field(self._drawing, points, unit), self.model.config.iterations[0]
-        if messages is not None:
-            field, count = _last_set(field), self.warm
-        return self.model.answer(self._sketch.frame, unit, self._drawing, field, messages, count)
+    def _first_stage(self, sparse: SparseDepth, unit: DepthUnit, messages: Messages | None) -> StageResult:
+        return self.pipeline.first_stage(
+            self._encoding,
+            sparse,
+            unit=unit,
+            messages=messages,
+            iterations=None if messages is None else self.warm,
+        )
 
-    def _second_stage(
-        self, points: list[Measurement], first: StageResult, fresh: DepthUnit
-    ) -> DepthDistribution:
-        """Network and inference of the second stage, which looks at the first one's depth."""
-        assert self._unit is not None
-        frame = self._sketch.frame
-        # the network sees depth over the median of today's measurements, whatever unit the field counts in
-        scale = replace(self._unit, metres=fresh.metres)
-        shift = self._unit.metres / fresh.metres
-        drawing = self.model.redraw(frame, _shifted(first, shift, scale.kind), self._sketch.drawing, scale)
-        field = self._field(drawing, points, self._unit)
-        count = self.model.config.iterations[1]
-        return self.model.answer(
-            frame, self._unit, drawing, field, first.inference.messages, count
-        ).distribution
+    def _answer(self, sparse: SparseDepth, first: StageResult) -> DepthDistribution:
+        """Of the last stage, with sigmas that are checked when they are asked for."""
+        if self.two_stages:
+            answer = self.pipeline.second_stage(self._encoding, sparse, first).distribution
+        elif self.pipeline.second is not None:
+            return replace(first.distribution, calibration=None)  # which was fitted to the last stage
+        else:
+            answer = first.distribution
+        return self.pipeline.checked(answer, self._encoding, sparse)
 
-    def _field(self, drawing: Any, points: list[Measurement], unit: DepthUnit) -> MRF:
-        sparse = self._sketch.frame.padded(self._map(points, "depth"))
-        noise = None
-        if any(one.std > 0 for one in points):
-            noise = unit.variance(sparse, self._sketch.frame.padded(self._map(points, "std")))
-        field: MRF = drawing.field(unit.into(sparse), sparse > 0, noise)
-        return field
+    def _sparse(self, points: list[Measurement]) -> SparseDepth:
+        noisy = any(one.std > 0 for one in points)
+        return SparseDepth(depth=self._map(points, "depth"), std=self._map(points, "std") if noisy else None)
 
     def _map(self, points: list[Measurement], name: str) -> Tensor:
         """[1, 1, H, W] with one number of each measurement at its pixel."""
@@ -316,7 +302,7 @@ class Session:
 
     def _unit_of(self, points: list[Measurement]) -> DepthUnit:
         depths = torch.tensor([one.depth for one in points]).view(1, 1, 1, -1).to(self.device)
-        return DepthUnit.of(self.model.config.depth_scale, depths)
+        return DepthUnit.of(self.pipeline.config.depth_scale, depths)
 
     def _read(self, x: Numbers, y: Numbers, depth: Numbers, std: Numbers | None) -> list[Measurement]:
         columns, rows, metres = _whole(x), _whole(y), _list(depth)
@@ -343,47 +329,6 @@ class Session:
         missing = [place for place in places if place not in self._points]
         if missing:
             raise InputError(f"nothing is measured at x, y = {missing[0]}: add it first")
-
-
-def _last_set(field: MRF) -> MRF:
-    """A field whose parameters differ by iteration, held at its last ones: a warm run goes on from there."""
-
-    def last(tensor: Tensor) -> Tensor:
-        return tensor[:, -1:]
-
-    local = field.local
-    assert isinstance(local, LocalEdges)
-    far = field.nonlocal_
-    return replace(
-        field,
-        local=LocalEdges(
-            weight=last(local.weight), difference=last(local.difference), damping=last(local.damping)
-        ),
-        nonlocal_=None
-        if far is None
-        else NonLocalEdges(
-            weight=last(far.weight),
-            difference=last(far.difference),
-            offset=last(far.offset),
-            damping=last(far.damping),
-        ),
-    )
-
-
-def _shifted(result: StageResult, shift: Tensor, kind: str) -> StageResult:
-    """The same answer counted in another unit, `shift` = old unit / new unit."""
-    belief, field = result.inference.belief, result.field
-    if kind == "log":
-        moved = replace(belief, information=belief.information + belief.precision * shift.log())
-        measured = field.depth + shift.log()
-    else:
-        moved = replace(belief, information=belief.information * shift)
-        measured = field.depth * shift
-    return replace(
-        result,
-        field=replace(field, depth=measured),
-        inference=replace(result.inference, belief=moved),
-    )
 
 
 def _list(values: Numbers) -> list[float]:

@@ -10,13 +10,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gbpn.data import colmap
-from gbpn.data.calibration import intrinsics_of, kitti_calibration, read_extrinsics, read_intrinsics
-from gbpn.data.depth_files import implausible
-from gbpn.data.point_clouds import read_points
-from gbpn.data.projection import project, remove_see_through
 from gbpn.errors import InputError
-from gbpn.predict.inputs import POINT_TABLES, as_intrinsics, as_sparse, points_to_sparse
+from gbpn.formats import colmap
+from gbpn.formats.calibration import intrinsics_of, kitti_calibration, read_extrinsics, read_intrinsics
+from gbpn.formats.point_clouds import read_points
+from gbpn.formats.point_tables import POINT_TABLES
+from gbpn.predict.inputs import FrameInputs, as_image, as_intrinsics, as_sparse
+from gbpn.sensors.projection import points_to_sparse, project, remove_see_through
+from gbpn.validity import measured
 
 DEPTH_FILES = (".png", ".tif", ".tiff", ".npy", ".npz", ".exr")
 CLOUDS = (".bin", ".ply", ".pcd", ".las", ".laz")
@@ -44,15 +45,17 @@ class Sensor:
     """Which KITTI camera."""
     units: float = 1.0
     """Metres per unit of a COLMAP model."""
-    reconstruction: colmap.Model | None = None
+    reconstruction: colmap.Reconstruction | None = None
     """A COLMAP model with the frames in it."""
 
     def __post_init__(self) -> None:
         if self.calib is not None and (self.intrinsics is not None or self.extrinsics is not None):
             raise InputError("give either --calib or --intrinsics with --extrinsics, not both")
 
-    def measure(self, image: Path, sparse: Path | None, height: int, width: int) -> Measured:
-        """The measurements of one frame, and its camera."""
+    def read(self, image: Path, sparse: Path | None) -> FrameInputs:
+        """One frame with its measurements and its camera."""
+        picture = as_image(image)
+        _, height, width = picture.shape
         depth = torch.zeros(1, height, width)
         camera, notice = as_intrinsics(self.intrinsics, image, height, width)
         notices = [notice] if notice else []
@@ -65,11 +68,11 @@ class Sensor:
             depth = as_sparse(sparse, height, width, self.scale)
         if self.points:
             more = points_to_sparse(torch.tensor(self.points), height, width)
-            depth = torch.where(more > 0, more, depth)
-        doubt = implausible(depth.numpy())
-        if doubt is not None and self.scale is None:
-            raise InputError(f"{sparse or 'points'}: {doubt}; --scale 1 if these are metres")
-        return Measured(sparse=depth, intrinsics=camera, notices=tuple(notices))
+            depth = torch.where(measured(more), more, depth)
+        inputs = FrameInputs(image=picture, sparse=depth, intrinsics=camera, notices=tuple(notices))
+        if inputs.doubt is not None and self.scale is None:
+            raise InputError(f"{sparse or 'points'}: {inputs.doubt}; --scale 1 if these are metres")
+        return inputs
 
     def _is_cloud(self, sparse: Path) -> bool:
         located = self.calib is not None or self.extrinsics is not None
@@ -90,7 +93,7 @@ class Sensor:
             to_camera = None if self.extrinsics is None else read_extrinsics(self.extrinsics)
         points = read_points(cloud)
         depth = remove_see_through(project(points, camera, height, width, to_camera))
-        if not bool((depth > 0).any()):
+        if not bool(measured(depth).any()):
             raise InputError(
                 f"{cloud}: none of its {len(points)} points falls into the {width}×{height} picture: check "
                 "the extrinsics (cloud to camera, x right, y down, z ahead) and the intrinsics"
@@ -98,7 +101,7 @@ class Sensor:
         return depth, camera.float()
 
     def _from_colmap(
-        self, model: colmap.Model, image: Path, height: int, width: int
+        self, model: colmap.Reconstruction, image: Path, height: int, width: int
     ) -> tuple[Tensor, Tensor, list[str]]:
         found = [p for p in model.pictures if p.name == image.name or Path(p.name).name == image.name]
         if len(found) != 1:
@@ -121,17 +124,6 @@ class Sensor:
                 "run 'colmap image_undistorter' first if that matters"
             )
         return view.sparse, view.intrinsics, notices
-
-
-@dataclass(frozen=True, kw_only=True)
-class Measured:
-    """What was measured in one frame."""
-
-    sparse: Tensor
-    """[1, H, W] metres, 0 where not measured."""
-    intrinsics: Tensor
-    """[3, 3]."""
-    notices: tuple[str, ...]
 
 
 def is_colmap(path: Path) -> bool:

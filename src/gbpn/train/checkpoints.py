@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from gbpn.atomic_files import PARTIAL, replacing
 from gbpn.errors import TrainingError
 
-PREFIX, SUFFIX, PARTIAL = "step-", ".pt", ".partial"
+PREFIX, SUFFIX = "step-", ".pt"
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Checkpoints:
 
     def latest(self) -> Path | None:
         """The newest complete checkpoint; leftovers of interrupted writes are removed."""
-        for partial in self.folder.glob(f"*{PARTIAL}"):
+        for partial in self.folder.glob(f"{PARTIAL}*"):
             partial.unlink(missing_ok=True)
         found = self._all()
         return found[-1] if found else None
@@ -32,7 +32,7 @@ class Checkpoints:
     def write(self, step: int, state: dict[str, Any]) -> Path:
         """Write the state of `step`, then remove all but the newest `keep`."""
         path = self.folder / f"{PREFIX}{step:08d}{SUFFIX}"
-        write_atomically(path, state)
+        _write(path, state)
         for old in self._all()[: -self.keep]:
             old.unlink(missing_ok=True)
         return path
@@ -50,18 +50,11 @@ class Checkpoints:
         return sorted(self.folder.glob(f"{PREFIX}*{SUFFIX}"))
 
 
-def write_atomically(path: Path, state: dict[str, Any]) -> None:
-    """torch.save to a file beside `path`, flushed to disk, then renamed over it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(path.name + PARTIAL)
+def _write(path: Path, state: dict[str, Any]) -> None:
     try:
-        with open(partial, "wb") as file:
-            torch.save(state, file)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(partial, path)
+        with replacing(path, durable=True) as temporary:
+            torch.save(state, temporary)
     except (OSError, RuntimeError) as error:
-        partial.unlink(missing_ok=True)
         raise TrainingError(
             f"could not write {path} ({error}); the checkpoint before it is intact: "
             "free some space and continue with --resume"

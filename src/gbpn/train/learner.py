@@ -9,10 +9,11 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
-from gbpn.depth import DepthDistribution
+from gbpn.distribution import DepthDistribution
 from gbpn.errors import InputError
 from gbpn.losses import l2_loss, probability_loss, scale_free_loss
-from gbpn.model import GBPN, AffineModel, Sketch
+from gbpn.model import GBPN, AffineModel
+from gbpn.pipeline import ImageEncoding, SparseDepth
 from gbpn.train.recipe import Recipe
 
 Loss = Callable[[DepthDistribution, Tensor], Tensor]
@@ -25,7 +26,7 @@ class Learner(nn.Module):
         super().__init__()
         self.model = model
         self.first_stage = 0.0 if recipe.freeze_first_stage else recipe.first_stage
-        self.loss = _loss(recipe)
+        self.loss = _loss(recipe, model.config.loss)
         self.frozen = _norms(model, recipe)
         self.fast: list[GBPN] = []  # not a part of this module: nothing of it learns or is saved
         self.freezes = recipe.freeze_first_stage
@@ -42,8 +43,9 @@ class Learner(nn.Module):
         """Scalar losses by name; "loss" is what is minimised."""
         if not isinstance(self.model, GBPN):
             return {"loss": self.loss(self.model(image, sparse, intrinsics), target)}
-        draw = self._frozen_draw if self.freezes else self.model.draw
-        *before, answer = self.model.stages(draw(image, intrinsics), sparse)
+        pipeline = self.model.pipeline()
+        encode = self._frozen_encode if self.freezes else pipeline.encode
+        *before, answer = pipeline.stages(encode(image, intrinsics), SparseDepth(depth=sparse))
         last = self.loss(answer.distribution, target)
         if not (before and self.first_stage):
             return {"loss": last}
@@ -51,16 +53,16 @@ class Learner(nn.Module):
         return {"loss": last + self.first_stage * first, "first_stage": first, "last_stage": last}
 
     @torch.no_grad()
-    def _frozen_draw(self, image: Tensor, intrinsics: Tensor) -> Sketch:
-        """What the frozen first stage draws, by a twin whose norms are merged."""
+    def _frozen_encode(self, image: Tensor, intrinsics: Tensor) -> ImageEncoding:
+        """What the frozen first stage says, by a twin whose norms are merged."""
         if not self.fast:
             twin = copy.deepcopy(_of_two_stages(self.model))
             twin.fuse()
             self.fast.append(twin)
-        return self.fast[0].draw(image, intrinsics)
+        return self.fast[0].pipeline().encode(image, intrinsics)
 
 
-def _loss(recipe: Recipe) -> Loss:
+def _loss(recipe: Recipe, name: str) -> Loss:
     losses: dict[str, Loss] = {
         "probability": partial(probability_loss, alpha1=recipe.alpha1, alpha2=recipe.alpha2),
         "scale-free": partial(
@@ -68,9 +70,7 @@ def _loss(recipe: Recipe) -> Loss:
         ),
         "l2": l2_loss,
     }
-    if recipe.loss not in losses:
-        raise InputError(f"recipe.loss must be one of {', '.join(losses)}; got {recipe.loss!r}")
-    return losses[recipe.loss]
+    return losses[name]
 
 
 def _norms(model: nn.Module, recipe: Recipe) -> list[nn.Module]:

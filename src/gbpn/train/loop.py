@@ -15,24 +15,25 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader
 
-from gbpn import checkpoint
-from gbpn.data import RECIPES as AUGMENTATIONS
-from gbpn.data import Batch, TrainingView, open_dataset
+from gbpn.augmentation.augmentations import AUGMENTATIONS
+from gbpn.datasets import Batch, TrainingView, open_dataset
 from gbpn.errors import BackendError, CheckpointError, InputError, TrainingError
+from gbpn.loading import load
 from gbpn.model import GBPN, AffineModel, from_config
 from gbpn.model import build as build_model
 from gbpn.train import optimiser as optimisation
 from gbpn.train.averaging import WeightAverage
-from gbpn.train.calibration import calibrate
 from gbpn.train.distributed import average, synchronise_batch_norm
-from gbpn.train.folder import RunFolder
+from gbpn.train.fault_tolerant import FaultTolerantSamples, collate_fetched
 from gbpn.train.learner import Learner
-from gbpn.train.order import StepOrder
+from gbpn.train.progress import TrainingProgress
 from gbpn.train.recipe import Recipe
-from gbpn.train.stream import Stream, collate_fetched
+from gbpn.train.run_folder import RunFolder
+from gbpn.train.sigma_calibration import calibrate
+from gbpn.train.step_sampler import StepSampler
 from gbpn.train.summary import write_summary
 from gbpn.train.validation import validate
-from gbpn.train.watch import Watch
+from gbpn.weights.files import save
 
 RECORD_EVERY = 20
 """Steps between rows of steps.csv."""
@@ -58,7 +59,7 @@ class Machine:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Outcome:
+class TrainingResult:
     """How a run ended."""
 
     step: int
@@ -69,7 +70,7 @@ class Outcome:
 
 def train(
     recipe: Recipe, data: Path | None, out: Path, *, resume: bool = False, machine: Machine | None = None
-) -> Outcome:
+) -> TrainingResult:
     """Run `recipe` on the dataset under `data`, writing everything below `out`."""
     machine = machine or Machine()
     fabric = _fabric(machine)
@@ -102,10 +103,12 @@ class _Run:
         training = open_dataset(recipe.dataset, root, "train", **recipe.dataset_options)
         self.held_out = open_dataset(recipe.dataset, root, "validation", **recipe.dataset_options)
         augmentation = AUGMENTATIONS[recipe.augmentation](**recipe.augmentation_options)
-        self.stream = Stream(TrainingView(training, augmentation, recipe.seed))
+        self.stream = FaultTolerantSamples(TrainingView(training, augmentation, recipe.seed))
 
         torch.manual_seed(recipe.seed)
         self.network = _start_model(recipe)
+        if recipe.loss:
+            self.network.config = self.network.config.overridden({"loss": recipe.loss})
         if fabric.device.type == "cpu":  # as oneDNN likes it
             self.network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         if fabric.world_size > 1:
@@ -118,9 +121,9 @@ class _Run:
         if resume:
             self._restore()
 
-    def go(self) -> Outcome:
+    def go(self) -> TrainingResult:
         recipe, fabric = self.recipe, self.fabric
-        watch = Watch(
+        watch = TrainingProgress(
             self.folder.path,
             steps=recipe.steps,
             first=self.step,
@@ -157,11 +160,11 @@ class _Run:
                 self._calibrate()
             write_summary(self.folder, recipe)
         fabric.barrier()
-        return Outcome(step=self.step, finished=finished, best_rmse=self.best, folder=self.folder.path)
+        return TrainingResult(step=self.step, finished=finished, best_rmse=self.best, folder=self.folder.path)
 
     def _batches(self) -> Iterator[tuple[Batch, list[str]]]:
         recipe, fabric = self.recipe, self.fabric
-        order = StepOrder(
+        order = StepSampler(
             length=len(self.stream),
             batch=recipe.batch,
             seed=recipe.seed,
@@ -217,7 +220,7 @@ class _Run:
                 "inspect these frames, then go on from the last checkpoint with --resume"
             )
 
-    def _count(self, failures: list[str], watch: Watch) -> None:
+    def _count(self, failures: list[str], watch: TrainingProgress) -> None:
         for failure in failures:
             watch.say(f"[yellow]skipped:[/] {failure}")
         self.failures += len(failures)
@@ -227,7 +230,7 @@ class _Run:
                 f"by bad_samples; the last: {failures[-1]}"
             )
 
-    def _validate(self, watch: Watch) -> None:
+    def _validate(self, watch: TrainingProgress) -> None:
         weights = self.average.weights(self.network)
         if self.fabric.is_global_zero:
             judged = from_config(self.network.config).to(self.fabric.device)
@@ -237,17 +240,17 @@ class _Run:
             better = self.best is None or numbers["rmse"] < self.best
             if better:
                 self.best = numbers["rmse"]
-                checkpoint.save(judged, self.folder.best)
-            checkpoint.save(judged, self.folder.last)
+                save(judged, self.folder.best)
+            save(judged, self.folder.last)
             watch.validated(self.step, numbers, best=better)
         self.best = self.fabric.broadcast(self.best)
 
     def _calibrate(self) -> None:
         """Give the finished weights their map from confidence to metres, fitted on the held-out frames."""
         for path in (self.folder.best, self.folder.last):
-            judged = checkpoint.load(path, device=self.fabric.device)
+            judged = load(path, device=self.fabric.device)
             judged.calibration = calibrate(judged, self.held_out, self.recipe.validation_limit)
-            checkpoint.save(judged, path)
+            save(judged, path)
 
     def _save(self) -> None:
         if self.fabric.is_global_zero:
@@ -288,11 +291,11 @@ def _start_model(recipe: Recipe) -> GBPN | AffineModel:
 
 def _continued(recipe: Recipe) -> GBPN | AffineModel:
     """The model of `start_from`, changed as the recipe says; parts that it did not have start afresh."""
-    trained = checkpoint.load(recipe.start_from)
+    trained = load(recipe.start_from)
     model = from_config(trained.config.overridden(recipe.model_options))
     _fill(model, trained.state_dict(), recipe.start_from)
     if recipe.first_stage_from:
-        other = checkpoint.load(recipe.first_stage_from).state_dict()
+        other = load(recipe.first_stage_from).state_dict()
         first = {name: tensor for name, tensor in other.items() if name.startswith("first.")}
         if not first:
             raise CheckpointError(f"{recipe.first_stage_from} has no first stage to take")

@@ -29,24 +29,25 @@ class Recipe:
     """Start an EfficientNet-lite0 encoder from its published ImageNet weights."""
 
     dataset: str = "nyuv2"
-    """Kind of dataset, as in `gbpn.data.open_dataset`."""
+    """Kind of dataset, as in `gbpn.datasets.open_dataset`."""
     dataset_options: Mapping[str, Any] = field(default_factory=lambda: {"holdout": 0.02})
     """Its options. `holdout` is the share of the training scenes kept for validation."""
     augmentation: str = "nyu"
-    """Named augmentation and sampling of `gbpn.data.RECIPES`."""
+    """Named augmentation and sampling of `gbpn.augmentation`."""
     augmentation_options: Mapping[str, Any] = field(default_factory=dict)
     """Its fields that differ."""
     validation_limit: int = 64
     """At most this many held-out frames are validated, evenly spaced."""
     validation_pattern: str = "points:500"
-    """How a validation frame is measured where its dataset brings no sensor; see `gbpn.data.sparsify`."""
+    """How a validation frame is measured where its dataset brings no sensor; see `gbpn.sensors.sampling`."""
 
     steps: int = 297_400
     """Optimizer steps of the whole run."""
     batch: int = 16
     """Global batch, over all processes."""
-    loss: str = "probability"
-    """probability (the paper's), scale-free (errors relative to the frame's depth), or l2 (ablation V1)."""
+    loss: str = ""
+    """probability (the paper's), scale-free (errors relative to the frame's depth), or l2 (ablation V1);
+    empty: what the model's configuration names. What was used is written into the weights."""
     first_stage: float = 0.0
     """Weight of the first stage's own loss; the paper supervises the last stage only."""
     freeze_first_stage: bool = False

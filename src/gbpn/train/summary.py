@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import base64
 import html
 import io
 from pathlib import Path
 
-from gbpn.train.folder import RunFolder
+from gbpn.show.html_page import document, embedded
+from gbpn.train.progress import read_rows
 from gbpn.train.recipe import Recipe
-from gbpn.train.watch import read_rows
+from gbpn.train.run_folder import RunFolder
 
 STYLE = """
-body { font: 15px/1.5 system-ui, sans-serif; max-width: 62rem; margin: 2rem auto; padding: 0 1rem }
 table { border-collapse: collapse }
 td, th { padding: .2rem .8rem; text-align: right; border-bottom: 1px solid #ddd }
-img { max-width: 100% } pre { background: #f6f6f6; padding: 1rem; overflow-x: auto }
+pre { background: #f6f6f6; padding: 1rem; overflow-x: auto }
 """
 
 
@@ -26,22 +25,18 @@ def write_summary(folder: RunFolder, recipe: Recipe) -> None:
     parts = [
         f"<h1>Training run {html.escape(folder.path.name)}</h1>",
         f"<p>{html.escape(_sentence(recipe, validations))}</p>",
-        f'<img alt="loss and validation curves" src="{_embedded(_curves(folder.path))}">',
+        f'<img alt="loss and validation curves" src="{embedded(_curves(folder.path))}">',
         "<h2>Validations</h2>",
         _table(validations),
     ]
     if pictures:
         parts += [
             f"<h2>Frames at {pictures[-1].stem}</h2>",
-            f'<img src="{_embedded(pictures[-1].read_bytes())}">',
+            f'<img src="{embedded(pictures[-1].read_bytes())}">',
         ]
     settings = "\n".join(f"{key} = {value!r}" for key, value in recipe.as_dict().items())
     parts += ["<h2>Recipe</h2>", f"<pre>{html.escape(settings)}</pre>"]
-    page = (
-        f"<!doctype html><meta charset=utf-8><title>gbpn training</title><style>{STYLE}</style>"
-        + "\n".join(parts)
-    )
-    folder.write_text("summary.html", page)
+    folder.write_text("summary.html", document("gbpn training", "\n".join(parts), style=STYLE))
 
 
 def _sentence(recipe: Recipe, validations: list[dict[str, str]]) -> str:
@@ -86,7 +81,3 @@ def _table(rows: list[dict[str, str]]) -> str:
 
 def _short(value: str) -> str:
     return html.escape(f"{float(value):.4f}" if "." in value else value)
-
-
-def _embedded(png: bytes) -> str:
-    return "data:image/png;base64," + base64.b64encode(png).decode()

@@ -8,10 +8,12 @@ import numpy as np
 import torch
 from torch import nn
 
-from gbpn.data import Dataset, sparsify
+from gbpn.datasets.selection import evenly_spaced
+from gbpn.datasets.training_view import Dataset
 from gbpn.metrics import MetricTable
-from gbpn.pictures import Row, strip
 from gbpn.sample import Sample
+from gbpn.sensors.sampling import sparsify
+from gbpn.show.pictures import PictureRow, strip
 from gbpn.train.recipe import Recipe
 
 SHOWN = ("rmse", "mae", "rel", "delta_1.02", "ause", "rmse_drop_1pct")
@@ -33,9 +35,9 @@ def validate(model: nn.Module, frames: Dataset, recipe: Recipe, picture: Path) -
     model.eval()
     device = next(model.parameters()).device
     table = MetricTable()
-    chosen = spread(len(frames), recipe.validation_limit)
-    shown = {chosen[i] for i in spread(len(chosen), PICTURED)}
-    rows: list[Row] = []
+    chosen = evenly_spaced(len(frames), recipe.validation_limit)
+    shown = {chosen[i] for i in evenly_spaced(len(chosen), PICTURED)}
+    rows: list[PictureRow] = []
     for index in chosen:
         sample = measured(frames.load(index), index, recipe.validation_pattern)
         batch = (sample.image, sample.sparse, sample.intrinsics)
@@ -44,13 +46,8 @@ def validate(model: nn.Module, frames: Dataset, recipe: Recipe, picture: Path) -
         mean, confidence = answer.mean.cpu(), answer.confidence.cpu()
         table.update(mean, sample.target[None], confidence=confidence, names=[sample.name])
         if index in shown:
-            rows.append(Row(sample=sample, mean=mean[0], confidence=confidence[0]))
+            rows.append(PictureRow(sample=sample, mean=mean[0], confidence=confidence[0]))
     picture.parent.mkdir(parents=True, exist_ok=True)
     strip(rows, picture)
     averages = table.averages()
     return {name: averages[name] for name in SHOWN if name in averages}
-
-
-def spread(length: int, count: int) -> list[int]:
-    """At most `count` of range(length), evenly spaced."""
-    return sorted({round(i * (length - 1) / max(count - 1, 1)) for i in range(min(count, length))})

@@ -8,10 +8,10 @@ import torch
 import triton
 from torch import Tensor
 
-from gbpn.errors import require_shape
 from gbpn.gaussian import Gaussian
 from gbpn.gbp.triton.nonlocal_kernels import nonlocal_adjoint, nonlocal_forward
-from gbpn.launch import check_same_kind, launch
+from gbpn.tensor_checks import require_shape
+from gbpn.triton_launch import check_same_kind, launch
 
 BLOCK = 256
 """Pixels per program."""

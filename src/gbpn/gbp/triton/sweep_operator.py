@@ -8,12 +8,12 @@ import torch
 import triton
 from torch import Tensor
 
-from gbpn.errors import require_shape
 from gbpn.gaussian import Gaussian
 from gbpn.gbp.triton.sweep_adjoint_kernels import sweep_adjoint
 from gbpn.gbp.triton.sweep_kernels import sweep_forward
-from gbpn.launch import check_same_kind, launch
 from gbpn.mrf import RING
+from gbpn.tensor_checks import require_shape
+from gbpn.triton_launch import check_same_kind, launch
 
 WARP = 32
 """Threads that step together."""

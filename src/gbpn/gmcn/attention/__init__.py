@@ -8,20 +8,17 @@ read in place by the fast forms; their result is channels-last.
 from __future__ import annotations
 
 import importlib
-import importlib.util
 from collections.abc import Callable
 
 import torch
 from torch import Tensor
 
-from gbpn.errors import BackendError, InputError, require_shape
+from gbpn.backends import COMPILED, TRITON, require_backend
+from gbpn.errors import InputError
 from gbpn.gmcn.attention.window import fitting_dilation, kernel_of, neighbours
+from gbpn.tensor_checks import require_shape
 
 __all__ = ["fitting_dilation", "kernel_of", "neighbourhood_attention", "neighbours"]
-
-BACKENDS = ("reference", "cpu", "triton")
-COMPILED = importlib.util.find_spec("gbpn._native") is not None
-TRITON = importlib.util.find_spec("triton") is not None
 
 
 def neighbourhood_attention(
@@ -49,9 +46,8 @@ def neighbourhood_attention(
     if query.dtype in (torch.float16, torch.bfloat16):
         wide = (tensor.float() for tensor in (query, key, value, bias))
         return neighbourhood_attention(*wide, dilation=dilation, scale=scale, backend=backend).to(query.dtype)
+    require_backend(backend)
     name = backend if backend != "auto" else _automatic(query)
-    if name not in BACKENDS:
-        raise BackendError(f"backend must be one of auto, {', '.join(BACKENDS)}; got {backend!r}")
     attended: Tensor = _form(name)(query, key, value, bias, dilation=dilation, scale=scale)
     return attended
 

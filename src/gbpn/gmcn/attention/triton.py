@@ -20,7 +20,7 @@ from gbpn.gmcn.attention.triton_kernels import (
     attention_query_gradient,
 )
 from gbpn.gmcn.attention.window import fitting_dilation, kernel_of
-from gbpn.launch import check_same_kind, launch, triton
+from gbpn.triton_launch import check_same_kind, launch, triton
 
 PIXELS = 32
 """Queries, or keys, of one head that a program holds: with 32 channels under 100 registers per thread."""

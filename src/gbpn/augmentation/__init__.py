@@ -1,0 +1,1 @@
+"""Training frames made from stored ones."""

@@ -1,0 +1,169 @@
+"""Your own frames: a folder, a glob of pictures, or a list file.
+
+    ROOT/rgb/*.jpg                 also: image, images, color
+    ROOT/sparse/<same name>.*      also: sparse_depth, lidar
+    ROOT/gt/<same name>.*          optional; also: ground_truth, depth, target
+    ROOT/intrinsics.txt            one camera, or intrinsics/<same name>.txt: fx fy cx cy or 3×3
+
+A glob (`captures/*/rgb/*.png`) finds the other parts in the folders beside each picture's folder.
+A list file has one frame per line: image, sparse, target, intrinsics; paths relative to the list, separated
+by commas or blanks, `-` where there is none; lines that start with # are comments.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from gbpn import camera
+from gbpn.errors import DatasetError, InputError
+from gbpn.formats.calibration import read_intrinsics
+from gbpn.formats.depth_files import read_depth
+from gbpn.formats.images import SUFFIXES, read_image
+from gbpn.sample import Sample
+
+TREE = "ROOT/{rgb/*.jpg, sparse/<name>.png|npy, gt/<name>.png|npy, intrinsics.txt}"
+IMAGE_FOLDERS = ("rgb", "image", "images", "color")
+SPARSE_FOLDERS = ("sparse", "sparse_depth", "lidar")
+TARGET_FOLDERS = ("gt", "ground_truth", "depth", "target")
+DEPTH_SUFFIXES = (".png", ".npy", ".npz", ".tiff", ".tif", ".exr")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Files:
+    """Where the parts of one frame lie; None where there is none."""
+
+    image: Path
+    sparse: Path | None
+    target: Path | None
+    intrinsics: Path | None
+
+
+class FolderDataset:
+    """Whole frames in the order of their names."""
+
+    def __init__(self, root: str | Path, split: str = "evaluation", *, scale: float | None = None) -> None:
+        """`root` is a folder, a glob or a list file; PNG depth needs `scale` (metres = value/scale).
+
+        A subfolder named like `split` is taken if there is one; otherwise all frames serve every split.
+        """
+        text = str(root)
+        self.scale = scale
+        if glob.has_magic(text):
+            self._files = [_siblings(Path(path)) for path in sorted(glob.glob(text, recursive=True))]
+        elif Path(text).is_file():
+            self._files = _read_list(Path(text))
+        else:
+            self._files = _read_tree(Path(text) / split if (Path(text) / split).is_dir() else Path(text))
+        if not self._files:
+            raise DatasetError(
+                f"{root}: no picture found; expected {TREE}, a glob of pictures or a list file"
+            )
+        self.names = _unique_names([files.image for files in self._files])
+        if any(files.intrinsics is None for files in self._files):
+            warnings.warn(
+                f"{root}: no intrinsics file for some frames; a horizontal view of 60° is assumed",
+                stacklevel=2,
+            )
+
+    def __len__(self) -> int:
+        return len(self._files)
+
+    def load(self, index: int) -> Sample:
+        """The whole frame."""
+        return self.frame(index)
+
+    def frame(self, index: int) -> Sample:
+        """The whole frame; `sparse` is empty where there is no measurement file."""
+        files = self._files[index]
+        image = read_image(files.image)
+        height, width = image.shape[-2:]
+        depths = []
+        for path in (files.sparse, files.target):
+            depth = None if path is None else read_depth(path, self.scale if path.suffix == ".png" else None)
+            if depth is not None and depth.shape[-2:] != image.shape[-2:]:
+                raise DatasetError(
+                    f"{path}: depth {list(depth.shape[-2:])} must be as large as its image {[height, width]}"
+                )
+            depths.append(depth)
+        sparse, target = depths
+        return Sample(
+            image=image,
+            sparse=torch.zeros(1, height, width) if sparse is None else sparse,
+            target=target,
+            intrinsics=(
+                camera.default_intrinsics(height, width)
+                if files.intrinsics is None
+                else read_intrinsics(files.intrinsics)
+            ),
+            name=self.names[index],
+        )
+
+
+def _read_tree(root: Path) -> list[Files]:
+    if not root.is_dir():
+        raise DatasetError(f"{root}: no such folder; expected {TREE}")
+    folder = next((root / name for name in IMAGE_FOLDERS if (root / name).is_dir()), None)
+    if folder is None:
+        raise DatasetError(f"{root}: none of {', '.join(IMAGE_FOLDERS)} in it; expected {TREE}")
+    return [_siblings(path) for path in sorted(folder.iterdir()) if path.suffix.lower() in SUFFIXES]
+
+
+def _siblings(image: Path) -> Files:
+    """The other parts of the frame, in the folders beside the picture's."""
+    root = image.parent.parent
+    intrinsics = [
+        root / "intrinsics" / f"{image.stem}.txt",
+        root / "intrinsics" / f"{image.stem}.json",
+        root / "intrinsics.txt",
+        root / "intrinsics.json",
+        root / "K.txt",
+    ]
+    return Files(
+        image=image,
+        sparse=_find(root, SPARSE_FOLDERS, image.stem),
+        target=_find(root, TARGET_FOLDERS, image.stem),
+        intrinsics=next((path for path in intrinsics if path.is_file()), None),
+    )
+
+
+def _find(root: Path, folders: tuple[str, ...], stem: str) -> Path | None:
+    """The depth file of this name; a folder that is there but lacks the file is an error, not an absence."""
+    folder = next((root / name for name in folders if (root / name).is_dir()), None)
+    if folder is None:
+        return None
+    for suffix in DEPTH_SUFFIXES:
+        if (folder / f"{stem}{suffix}").is_file():
+            return folder / f"{stem}{suffix}"
+    raise DatasetError(f"{folder}: no depth file called {stem} ({', '.join(DEPTH_SUFFIXES)})")
+
+
+def _read_list(path: Path) -> list[Files]:
+    frames = []
+    for number, line in enumerate(path.read_text().splitlines(), start=1):
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        words = line.split(",") if "," in line else line.split()
+        if len(words) > 4:
+            raise InputError(
+                f"{path}, line {number}: image, sparse, target, intrinsics; got {len(words)} parts"
+            )
+        parts = [None if word.strip() in ("", "-") else path.parent / word.strip() for word in words]
+        image, sparse, target, intrinsics = [*parts, None, None, None][:4]
+        if image is None:
+            raise InputError(f"{path}, line {number}: a frame needs an image")
+        frames.append(Files(image=image, sparse=sparse, target=target, intrinsics=intrinsics))
+    return frames
+
+
+def _unique_names(images: list[Path]) -> list[str]:
+    stems = [image.stem for image in images]
+    if len(set(stems)) == len(stems):
+        return stems
+    common = os.path.commonpath([image.parent for image in images])
+    return [image.relative_to(common).with_suffix("").as_posix() for image in images]

@@ -1,0 +1,231 @@
+"""A pool of many small datasets in one layout, each scene with its own camera and role.
+
+    ROOT/<dataset>/<scene>/meta.json      K, depth_scale, role; per_frame.<name>.K where cameras differ
+    ROOT/<dataset>/<scene>/color/*.jpg
+    ROOT/<dataset>/<scene>/depth/*.png    depth cameras: 16-bit, 0 = missing
+    ROOT/<dataset>/<scene>/{lidar_raw,lidar_filtered,ring,gt_accum}/*.png    LiDAR scenes, instead of depth/
+
+ROOT may also be one <dataset> or one <scene>.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from gbpn.augmentation import geometry
+from gbpn.errors import DatasetError, InputError
+from gbpn.formats.depth_files import read_depth
+from gbpn.formats.images import SUFFIXES, read_pixels, to_tensor
+from gbpn.sample import Sample
+from gbpn.sensors.speckles import drop_speckles
+
+TREE = "ROOT/<dataset>/<scene>/{meta.json, color/*.jpg, depth/*.png | lidar_raw/*.png}"
+SPLITS = ("train", "validation", "evaluation", "all")
+NYU_CROP = (228 / 240, 304 / 320)
+"""Share of the rows and columns that the NYUv2 benchmark keeps; removes the white border of its pictures."""
+LIDAR_RINGS = 64
+DAMAGED = ("icl_nuim",)
+"""Datasets whose copies hold random depths along edges (values down to 1 cm in rooms of metres)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scene:
+    """One folder of frames that share a camera."""
+
+    folder: Path
+    name: str
+    """`<dataset>/<scene>`."""
+    meta: dict[str, Any]
+
+    @property
+    def role(self) -> str:
+        return str(self.meta.get("role", "evaluation"))
+
+    @property
+    def is_lidar(self) -> bool:
+        return not (self.folder / "depth").is_dir()
+
+    @property
+    def is_nyu(self) -> bool:
+        return "nyu" in str(self.meta.get("dataset", self.name)).lower()
+
+    def intrinsics(self, frame: str) -> Tensor:
+        matrix = self.meta.get("per_frame", {}).get(frame, {}).get("K", self.meta.get("K"))
+        if matrix is None or np.shape(matrix) != (3, 3):
+            raise DatasetError(f"{self.folder / 'meta.json'}: K must be a 3×3 matrix; got {matrix}")
+        return torch.tensor(matrix, dtype=torch.float32)
+
+
+class MixedDataset:
+    """Frames of a pool; `split` selects by role.
+
+    `train` and `validation` share the scenes with role train: the last `holdout` of each is `validation`.
+    """
+
+    def __init__(
+        self,
+        root: str | Path,
+        split: str = "evaluation",
+        *,
+        scenes: tuple[str, ...] | None = None,
+        holdout: float = 0.05,
+        crop: bool = True,
+        lidar: str = "raw",
+        lines: int | None = None,
+        accumulated: bool = True,
+        clean: bool = True,
+        cache: bool = False,
+        repeat: Mapping[str, int] | None = None,
+    ) -> None:
+        """`scenes` keeps those whose `<dataset>/<scene>` starts with one of the given names.
+
+        `crop` applies the NYUv2 benchmark's centre crop to NYUv2 scenes. LiDAR scenes: `lidar` is raw or
+        filtered (see-through points removed); `lines` keeps every (64/lines)-th ring as the measurement,
+        default all with accumulated ground truth, else 32 with the other rings as target; without
+        `accumulated` all scenes are of the second kind.
+        `clean` drops the damaged target pixels of the datasets in DAMAGED.
+        `cache` keeps decoded files in memory (about 0.4 MB a 320×240 frame).
+        `repeat` shows scenes of few frames more often in training: {"kitti": 3} counts all that start so
+        three times.
+        """
+        if split not in SPLITS:
+            raise InputError(f"split must be one of {', '.join(SPLITS)}; got {split!r}")
+        if lidar not in ("raw", "filtered"):
+            raise InputError(f"lidar must be raw or filtered; got {lidar!r}")
+        if lines is not None and (lines < 1 or LIDAR_RINGS % lines):
+            raise InputError(f"lines must divide {LIDAR_RINGS}; got {lines}")
+        if not 0 <= holdout < 1:
+            raise InputError(f"holdout must be a share in [0, 1); got {holdout}")
+        self.root = Path(root)
+        self.crop, self.lidar, self.lines, self.clean = crop, lidar, lines, clean
+        self.accumulated = accumulated
+        if any(times < 1 for times in (repeat or {}).values()):
+            raise InputError(f"repeat must count scenes once or more; got {repeat}")
+        self._cache: dict[Path, np.ndarray] | None = {} if cache else None
+        self._frames: list[tuple[Scene, str, Path]] = []
+        for scene in _find_scenes(self.root):
+            wanted = scenes is None or any(scene.name.startswith(prefix) for prefix in scenes)
+            if wanted and (split == "all" or scene.role == ("train" if split == "validation" else split)):
+                pictures = _part(_pictures(scene), split, holdout)
+                times = _times(scene, repeat or {}) if split == "train" else 1
+                self._frames += [(scene, picture.stem, picture) for picture in pictures] * times
+        if not self._frames:
+            chosen = f" among scenes {', '.join(scenes)}" if scenes else ""
+            raise DatasetError(f"{self.root}: no frame with role {split!r}{chosen}; expected {TREE}")
+        self.names = [f"{scene.name}/{frame}" for scene, frame, _ in self._frames]
+
+    def __len__(self) -> int:
+        return len(self._frames)
+
+    def load(self, index: int) -> Sample:
+        """The frame as it is evaluated: NYUv2 scenes centre-cropped, others whole."""
+        sample = self.frame(index)
+        if not (self.crop and self._frames[index][0].is_nyu):
+            return sample
+        height, width = sample.image.shape[-2:]
+        return geometry.center_crop(sample, round(height * NYU_CROP[0]), round(width * NYU_CROP[1]))
+
+    def frame(self, index: int) -> Sample:
+        """The whole frame as stored. `sparse` is zero for depth cameras: the protocol samples it."""
+        scene, frame, picture = self._frames[index]
+        image = to_tensor(self._pixels(picture))
+        if scene.is_lidar:
+            sparse, target = self._lidar(scene, frame)
+        else:
+            target = self._depth(scene, "depth", frame)
+            if self.clean and scene.name.split("/")[0] in DAMAGED:
+                target = drop_speckles(target)
+            sparse = torch.zeros_like(target)
+        if target.shape[-2:] != image.shape[-2:]:
+            raise DatasetError(
+                f"{picture}: the image is {list(image.shape[-2:])} but its depth {list(target.shape[-2:])}"
+            )
+        return Sample(
+            image=image,
+            sparse=sparse,
+            target=target,
+            intrinsics=scene.intrinsics(frame),
+            name=self.names[index],
+        )
+
+    def _lidar(self, scene: Scene, frame: str) -> tuple[Tensor, Tensor]:
+        """Measured rings and what to predict: the accumulated sweeps, or the rings held out."""
+        sparse = self._depth(scene, f"lidar_{self.lidar}", frame)
+        accumulated = self.accumulated and (scene.folder / "gt_accum").is_dir()
+        lines = self.lines or (LIDAR_RINGS if accumulated else LIDAR_RINGS // 2)
+        if lines == LIDAR_RINGS:
+            return sparse, self._depth(scene, "gt_accum" if accumulated else "lidar_filtered", frame)
+        ring = self._ring(scene.folder / "ring" / f"{frame}.png")
+        kept = torch.from_numpy((ring > 0) & (ring < 255) & ((ring - 1) % (LIDAR_RINGS // lines) == 0))
+        if accumulated:
+            return sparse * kept, self._depth(scene, "gt_accum", frame)
+        return sparse * kept, self._depth(scene, "lidar_filtered", frame) * ~kept
+
+    def _depth(self, scene: Scene, kind: str, frame: str) -> Tensor:
+        path = scene.folder / kind / f"{frame}.png"
+        if self._cache is None:
+            return read_depth(path, scale=float(scene.meta["depth_scale"]))
+        if path not in self._cache:
+            # Half floats would lose millimetres; the 16-bit integers are what was stored.
+            metres = read_depth(path, scale=float(scene.meta["depth_scale"]))[0].numpy()
+            self._cache[path] = np.rint(metres * float(scene.meta["depth_scale"])).astype(np.uint16)
+        stored = self._cache[path].astype(np.float32)
+        stored /= np.float32(scene.meta["depth_scale"])
+        return torch.from_numpy(stored)[None]
+
+    def _pixels(self, path: Path) -> np.ndarray:
+        if self._cache is None:
+            return read_pixels(path)
+        if path not in self._cache:
+            self._cache[path] = read_pixels(path)
+        return self._cache[path]
+
+    def _ring(self, path: Path) -> np.ndarray:
+        return self._pixels(path)[..., 0]
+
+
+def _find_scenes(root: Path) -> list[Scene]:
+    if not root.is_dir():
+        raise DatasetError(f"{root}: no such folder; expected {TREE}")
+    files = [file for pattern in ("meta.json", "*/meta.json", "*/*/meta.json") for file in root.glob(pattern)]
+    if not files:
+        raise DatasetError(f"{root}: no meta.json below; expected {TREE}")
+    scenes = []
+    for file in sorted(files):
+        try:
+            meta = json.loads(file.read_text())
+        except (OSError, ValueError) as error:
+            raise DatasetError(f"{file}: not readable as JSON ({error})") from error
+        if not isinstance(meta, dict) or not float(meta.get("depth_scale", 0)) > 0:
+            raise DatasetError(f"{file}: wanted an object with K and a positive depth_scale")
+        folder = file.parent.resolve()
+        scenes.append(Scene(folder=file.parent, name=f"{folder.parent.name}/{folder.name}", meta=meta))
+    return scenes
+
+
+def _pictures(scene: Scene) -> list[Path]:
+    found = sorted(path for path in scene.folder.glob("color/*") if path.suffix.lower() in SUFFIXES)
+    if not found:
+        raise DatasetError(f"{scene.folder / 'color'}: no picture; expected {TREE}")
+    return found
+
+
+def _times(scene: Scene, repeat: Mapping[str, int]) -> int:
+    return next((times for prefix, times in repeat.items() if scene.name.startswith(prefix)), 1)
+
+
+def _part(pictures: list[Path], split: str, holdout: float) -> list[Path]:
+    """Neighbouring frames show the same room, so the held-out part is one block, not every n-th frame."""
+    kept = len(pictures) - math.ceil(holdout * len(pictures))
+    if split == "train":
+        return pictures[:kept]
+    return pictures[kept:] if split == "validation" else pictures

@@ -1,0 +1,60 @@
+"""The unit in which a field counts depth."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from gbpn.validity import measured
+
+__all__ = ["DepthUnit"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DepthUnit:
+    """The unit in which a field counts depth: metres, or the frame's own scale."""
+
+    kind: str
+    """"metric", "median" or "log"; see `ModelConfig.depth_scale`."""
+    metres: Tensor
+    """[B, 1, 1, 1] metres in one unit."""
+
+    @classmethod
+    def of(cls, kind: str, sparse: Tensor) -> DepthUnit:
+        """From measurements [B, 1, H, W]; a frame without any counts in metres."""
+        batch = sparse.shape[0]
+        metres = sparse.new_ones(batch)
+        if kind != "metric":
+            values = torch.where(measured(sparse), sparse, torch.full_like(sparse, torch.nan))
+            metres = values.detach().flatten(1).nanmedian(dim=1).values.nan_to_num(1.0)
+        return cls(kind=kind, metres=metres.view(batch, 1, 1, 1))
+
+    def into(self, depth: Tensor) -> Tensor:
+        """Metres → the field's unit; 0 stays 0."""
+        if self.kind == "metric":
+            return depth
+        relative = depth / self.metres
+        if self.kind == "median":
+            return relative
+        return torch.where(measured(depth), torch.where(measured(depth), relative, 1.0).log(), 0.0)
+
+    def variance(self, depth: Tensor, std: Tensor) -> Tensor:
+        """Of measurements `depth` with standard deviation `std`, both metres, in the field's unit squared."""
+        if self.kind == "log":
+            return (std / torch.where(measured(depth), depth, 1.0)).square()
+        return (std / self.metres).square()
+
+    def relative_to(self, other: DepthUnit, value: Tensor) -> Tensor:
+        """The field's unit → what the second stage looks at: metres, or multiples of another unit."""
+        if self.kind == "metric":
+            return value
+        ratio = self.metres / other.metres
+        return (value + ratio.log()).exp() if self.kind == "log" else value * ratio
+
+    def out(self, value: Tensor) -> Tensor:
+        """The field's unit → metres."""
+        if self.kind == "metric":
+            return value
+        return (value.exp() if self.kind == "log" else value) * self.metres

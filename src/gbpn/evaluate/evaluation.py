@@ -1,0 +1,225 @@
+"""One `gbpn eval` from what was asked to the report folder."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.table import Table
+
+from gbpn.atomic_files import write_bytes, write_text
+from gbpn.backends import fastest_device
+from gbpn.datasets import open_dataset
+from gbpn.errors import InputError
+from gbpn.evaluate import published, runtime, suites
+from gbpn.evaluate.figures import contact_sheets, propagation
+from gbpn.evaluate.methods import BASELINES, distinct, method_entry, weight_entries
+from gbpn.evaluate.page import Picture, page
+from gbpn.evaluate.plots import all_plots
+from gbpn.evaluate.report import Report, rows
+from gbpn.evaluate.run import Plan, run
+from gbpn.evaluate.settings import Setting
+from gbpn.evaluate.submission import write_submission
+from gbpn.loading import load
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """What the command line said."""
+
+    dataset: str
+    root: str
+    output: Path
+    split: str = "evaluation"
+    options: dict[str, Any] = field(default_factory=dict)
+    """Of the dataset's class."""
+    weights: tuple[str, ...] = ()
+    methods: tuple[str, ...] = ()
+    suite: str = "main"
+    points: tuple[int, ...] = ()
+    lines: tuple[int, ...] = ()
+    noise: tuple[float, ...] = ()
+    iterations: tuple[int, ...] = ()
+    patterns: tuple[str, ...] = ()
+    seeds: int | None = None
+    limit: int | None = None
+    workers: int = 1
+    batch: int = 1
+    fresh: bool = False
+    pictures: bool = True
+    pixels: tuple[tuple[int, int], ...] = ()
+    """(row, column) whose learned edges are drawn; some over the whole image by default."""
+
+
+def perform(request: Request, console: Console) -> Report:
+    """Run, print the table, write the folder."""
+    suite = suites.suite(request.suite)
+    plan = make_plan(request, suite)
+    dataset = plan.open()
+    names = [dataset.names[i] for i in plan.frames(dataset)]
+    with Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        console=console,
+    ) as progress:
+        bar = progress.add_task(f"{len(plan.entries)} methods", total=None)
+        lines = run(
+            plan,
+            request.output / "frames.jsonl",
+            workers=request.workers,
+            fresh=request.fresh,
+            progress=lambda done, total: progress.update(bar, completed=done, total=total),
+        )
+    found = rows(plan, lines, by_scene=suite.by_scene)
+    where = Path(request.root).resolve().name if request.root else "made frames"
+    report = Report(
+        dataset=request.dataset,
+        title=f"{suite.name}: {where} ({request.dataset})",
+        samples=len({line["frame"] for line in lines if line.get("scores", {}).get("pixels")}),
+        rows=found,
+        suite=suite.name,
+        protocol=protocol(plan, suite),
+        published=published.beside(suite.name, published.family(request.dataset, names))
+        if suite.published
+        else [],
+        extras=runtime_of(plan) if suite.name == "runtime" else {},
+    )
+    report.write(request.output)
+    console.print(report.terminal())
+    write_page(request, suite, plan, report)
+    if failed := report.to_json()["failed"]:
+        console.print(f"[yellow]{len(failed)} failed, listed in the report; the first: {failed[0]}[/]")
+    console.print(f"report: {request.output / 'index.html'}")
+    return report
+
+
+def runtime_of(plan: Plan) -> dict[str, Any]:
+    """Time, memory and parameters of all weights on the dataset's first frame, in this process alone."""
+    dataset = plan.open()
+    sample = plan.settings[0].measure(dataset.load(0))
+    weights = [entry for entry in plan.entries if entry.kind == "weights"]
+    device = fastest_device()
+    measured = [
+        {"method": e.name, **runtime.split(load(e.spec, fuse=True, device=device), sample)} for e in weights
+    ]
+    printed = [
+        {k: v for k, v in entry.items() if k not in ("setting", "frames", "published")}
+        | {"size": entry["setting"]["size"]}
+        for entry in published.beside("runtime", "nyuv2")
+    ]
+    return {"runtime": measured, "published runtime (GPU)": printed}
+
+
+def submit(request: Request, console: Console) -> int:
+    """KITTI's submission folder, from the first weights or method."""
+    if request.dataset != "kitti":
+        raise InputError(f"submissions are for kitti; got {request.dataset}")
+    entry = make_plan(request, suites.suite("main")).entries[0]
+    dataset = open_dataset(request.dataset, request.root, request.split, **request.options)
+    with Progress(console=console) as progress:
+        bar = progress.add_task(f"{entry.name} → {request.output}", total=len(dataset))
+        done = write_submission(
+            dataset, entry.load(), request.output, lambda at, _: progress.update(bar, completed=at)
+        )
+    console.print(f"{done} files in {request.output}, all frames there: zip the folder's files and upload")
+    return done
+
+
+def write_page(request: Request, suite: suites.Suite, plan: Plan, report: Report) -> None:
+    """Plots and pictures as files, and all of it inside one index.html."""
+    shown = [
+        Picture(name=name, caption=caption, data=data, section="Plots")
+        for name, caption, data in all_plots(report, suite.axis, suite.metric)
+    ]
+    if request.pictures:
+        shown += contact_sheets(plan, report) + propagation(plan, report, request.pixels)
+    for picture in shown:
+        write_bytes(request.output / "pictures" / f"{picture.name}.{picture.kind}", picture.data)
+    write_text(request.output / "index.html", page(report, shown, suite.axis, suite.metric))
+
+
+def make_plan(request: Request, suite: suites.Suite) -> Plan:
+    """Methods and settings of a request, the suite's where nothing was said."""
+    entries = [entry for spec in request.weights for entry in weight_entries(spec)]
+    if suite.needs_weights and not entries:
+        raise InputError(
+            f"suite {suite.name} compares weights: give --weights FOLDER with one file per variant"
+        )
+    wanted = request.methods or suite.methods
+    if "all" in wanted:
+        wanted = (*BASELINES, *(m for m in wanted if m != "all"))
+    entries += [method_entry(spec) for spec in dict.fromkeys(wanted) if spec != "none"]
+    if not entries:
+        raise InputError("nothing to evaluate: give --weights or --method")
+    options = dict(request.options)
+    settings = make_settings(request, suite)
+    if request.dataset == "void":  # VOID has lists of its own for 150, 500 and 1500 points
+        if len(request.points) > 1:
+            raise InputError(
+                "VOID has one list of files per number of points: run once for each of 150, 500, 1500"
+            )
+        options |= {"points": request.points[0]} if request.points else {}
+        settings = tuple(dict.fromkeys(replace(s, points=None) for s in settings))
+    return Plan(
+        dataset=request.dataset,
+        root=request.root,
+        split=request.split,
+        options=options,
+        entries=tuple(distinct(entries)),
+        settings=settings,
+        seeds=request.seeds or suite.seeds,
+        limit=request.limit,
+        batch=request.batch,
+    )
+
+
+def make_settings(request: Request, suite: suites.Suite) -> tuple[Setting, ...]:
+    """Every combination of what was asked for; the suite's own values for what was not."""
+    out = list(suite.settings)
+    asked: dict[str, tuple[Any, ...]] = {
+        "points": request.points,
+        "lines": request.lines,
+        "pattern": request.patterns,
+        "noise": request.noise,
+        "iterations": request.iterations,
+    }
+    for name, values in asked.items():
+        if values:
+            out = list(dict.fromkeys(replace(s, **{name: value}) for s in out for value in values))
+    return tuple(out)
+
+
+def protocol(plan: Plan, suite: suites.Suite) -> str:
+    """In one or two sentences what the numbers are."""
+    text = (
+        "Per frame over pixels with ground truth, then averaged; metres. "
+        "Same frames and measurements for every method."
+    )
+    if plan.options:
+        text += f" Read with {', '.join(f'{key}={value}' for key, value in plan.options.items())}."
+    if plan.seeds > 1:
+        text += f" Mean of {plan.seeds} samplings."
+    if suite.name == "transfer":
+        text += " No weights were trained on these scenes unless their card says so."
+    return text
+
+
+def list_suites() -> Table:
+    """Names and what they do."""
+    table = Table("suite", "what it runs")
+    for suite in suites.SUITES.values():
+        table.add_row(suite.name, suite.about)
+    return table

@@ -1,0 +1,254 @@
+"""COLMAP models (text or binary) → sparse depth per image, weighted by reprojection error.
+
+A model has its own unit: depths are multiplied by `scale` (metres per unit). COLMAP puts the centre of the
+first pixel at (0.5, 0.5); here it is (0, 0).
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from gbpn.errors import DatasetError, InputError
+
+MODELS = {
+    0: ("SIMPLE_PINHOLE", 3),
+    1: ("PINHOLE", 4),
+    2: ("SIMPLE_RADIAL", 4),
+    3: ("RADIAL", 5),
+    4: ("OPENCV", 8),
+    5: ("OPENCV_FISHEYE", 8),
+    6: ("FULL_OPENCV", 12),
+    7: ("FOV", 5),
+    8: ("SIMPLE_RADIAL_FISHEYE", 4),
+    9: ("RADIAL_FISHEYE", 5),
+    10: ("THIN_PRISM_FISHEYE", 12),
+}
+"""COLMAP's number → name and count of parameters."""
+SINGLE_FOCAL = ("SIMPLE_PINHOLE", "SIMPLE_RADIAL", "RADIAL")
+UNDERSTOOD = ("SIMPLE_PINHOLE", "PINHOLE", "SIMPLE_RADIAL", "RADIAL", "OPENCV", "FULL_OPENCV")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Camera:
+    """One camera as COLMAP stores it."""
+
+    model: str
+    width: int
+    height: int
+    parameters: np.ndarray
+
+
+@dataclass(frozen=True, kw_only=True)
+class RegisteredImage:
+    """One registered image: its pose (world to camera) and the points it observes."""
+
+    name: str
+    camera: int
+    rotation: np.ndarray
+    """[3, 3]."""
+    translation: np.ndarray
+    """[3]."""
+    points: np.ndarray
+    """[N] ids of the observed 3D points."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reconstruction:
+    """A sparse reconstruction."""
+
+    cameras: dict[int, Camera]
+    pictures: list[RegisteredImage]
+    """Sorted by name."""
+    points: dict[int, np.ndarray]
+    """id → x, y, z, mean reprojection error in pixels."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SparseView:
+    """What a reconstruction knows about one image."""
+
+    name: str
+    sparse: Tensor
+    """[1, H, W] depth."""
+    weight: Tensor
+    """[1, H, W]: 1 / (1 + e²) for a mean reprojection error of e pixels, 0 where there is no point."""
+    intrinsics: Tensor
+    """[3, 3], without distortion."""
+    distortion: float
+    """Largest displacement of a point by lens distortion, pixels: 0 for an undistorted image."""
+
+
+def read_model(folder: str | Path) -> Reconstruction:
+    """The model in `folder`: cameras, images and points3D as .bin or .txt."""
+    folder = Path(folder)
+    for suffix, reader in ((".bin", _read_binary), (".txt", _read_text)):
+        files = [folder / f"{name}{suffix}" for name in ("cameras", "images", "points3D")]
+        if all(file.is_file() for file in files):
+            try:
+                return reader(*files)
+            except (ValueError, IndexError, KeyError, struct.error) as error:
+                raise DatasetError(f"{folder}: damaged COLMAP model ({error})") from error
+    raise DatasetError(f"{folder}: expected cameras, images and points3D, all .bin or all .txt")
+
+
+def sparse_view(model: Reconstruction, picture: RegisteredImage, scale: float = 1.0) -> SparseView:
+    """Depth of the points that `picture` observes, at the pixels where they appear in it.
+
+    Distortion moves the points but not the intrinsics; where `distortion` is more than a pixel or so, the
+    picture should be undistorted first (`colmap image_undistorter`).
+    """
+    camera = model.cameras[picture.camera]
+    focal_x, focal_y, centre_x, centre_y, lens = _pinhole(camera)
+    records = [model.points[number] for number in np.unique(picture.points) if number in model.points]
+    table = np.array(records).reshape(-1, 4)
+    seen = table[:, :3] @ picture.rotation.T + picture.translation
+    table, seen = table[seen[:, 2] > 1e-6], seen[seen[:, 2] > 1e-6]
+    x, y = seen[:, 0] / seen[:, 2], seen[:, 1] / seen[:, 2]
+    moved_x, moved_y = _distort(x, y, lens)
+    shift = np.hypot(focal_x * (moved_x - x), focal_y * (moved_y - y))
+    column, row = np.rint(focal_x * moved_x + centre_x), np.rint(focal_y * moved_y + centre_y)
+    inside = (column >= 0) & (column < camera.width) & (row >= 0) & (row < camera.height)
+    order = np.flatnonzero(inside)[np.argsort(-seen[inside, 2], kind="stable")]  # the nearest is written last
+    place = row[order].astype(np.int64), column[order].astype(np.int64)
+    sparse, weight = np.zeros((2, camera.height, camera.width), np.float32)
+    sparse[place] = seen[order, 2] * scale
+    weight[place] = 1 / (1 + table[order, 3] ** 2)
+    intrinsics = [[focal_x, 0, centre_x], [0, focal_y, centre_y], [0, 0, 1]]
+    return SparseView(
+        name=picture.name,
+        sparse=torch.from_numpy(sparse)[None],
+        weight=torch.from_numpy(weight)[None],
+        intrinsics=torch.tensor(intrinsics, dtype=torch.float32),
+        distortion=float(shift[inside].max(initial=0)),
+    )
+
+
+def _pinhole(camera: Camera) -> tuple[float, float, float, float, np.ndarray]:
+    """fx, fy, cx, cy with pixel centres at integers, and (k1, k2, p1, p2, k3, k4, k5, k6)."""
+    if camera.model not in UNDERSTOOD:
+        raise InputError(
+            f"camera model {camera.model} is not a pinhole with radial and tangential distortion: "
+            "run 'colmap image_undistorter' and use its output"
+        )
+    values = camera.parameters
+    if camera.model in SINGLE_FOCAL:
+        fx, fy, cx, cy, rest = values[0], values[0], values[1], values[2], values[3:]
+    else:
+        fx, fy, cx, cy, rest = values[0], values[1], values[2], values[3], values[4:]
+    return fx, fy, cx - 0.5, cy - 0.5, np.concatenate([rest, np.zeros(8 - len(rest))])
+
+
+def _distort(x: np.ndarray, y: np.ndarray, lens: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Normalised coordinates through a Brown lens; parameters as in `_pinhole`."""
+    k1, k2, p1, p2, k3, k4, k5, k6 = lens
+    r2 = x * x + y * y
+    radial = (1 + r2 * (k1 + r2 * (k2 + r2 * k3))) / (1 + r2 * (k4 + r2 * (k5 + r2 * k6)))
+    moved_x = x * radial + 2 * p1 * x * y + p2 * (r2 + 2 * x * x)
+    moved_y = y * radial + p1 * (r2 + 2 * y * y) + 2 * p2 * x * y
+    return moved_x, moved_y
+
+
+def _rotation(quaternion: np.ndarray) -> np.ndarray:
+    """[3, 3] of (w, x, y, z)."""
+    w, x, y, z = quaternion / np.linalg.norm(quaternion)
+    return np.array(
+        [
+            [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
+            [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
+            [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
+        ]
+    )
+
+
+def _model(
+    cameras: dict[int, Camera], pictures: list[RegisteredImage], points: dict[int, np.ndarray]
+) -> Reconstruction:
+    return Reconstruction(
+        cameras=cameras, pictures=sorted(pictures, key=lambda picture: picture.name), points=points
+    )
+
+
+def _read_text(cameras_file: Path, images_file: Path, points_file: Path) -> Reconstruction:
+    cameras = {}
+    for words in _lines(cameras_file):
+        cameras[int(words[0])] = Camera(
+            model=words[1], width=int(words[2]), height=int(words[3]), parameters=np.array(words[4:], float)
+        )
+    pictures = []
+    # Pairs of lines: the pose, then the keypoints, which may be an empty line.
+    text = [line for line in images_file.read_text().splitlines() if not line.startswith("#")]
+    while text and not text[-1].strip() and len(text) % 2:
+        text.pop()
+    for pose, observed in zip(text[::2], text[1::2], strict=True):
+        words = pose.split(maxsplit=9)
+        pictures.append(
+            RegisteredImage(
+                name=words[9],
+                camera=int(words[8]),
+                rotation=_rotation(np.array(words[1:5], float)),
+                translation=np.array(words[5:8], float),
+                points=np.array(observed.split()[2::3], np.int64),
+            )
+        )
+    points = {int(words[0]): np.array([*words[1:4], words[7]], float) for words in _lines(points_file)}
+    return _model(cameras, pictures, points)
+
+
+def _lines(path: Path) -> list[list[str]]:
+    lines = (line.strip() for line in path.read_text().splitlines())
+    return [line.split() for line in lines if line and not line.startswith("#")]
+
+
+def _read_binary(cameras_file: Path, images_file: Path, points_file: Path) -> Reconstruction:
+    cameras, pictures, points = {}, [], {}
+    with open(cameras_file, "rb") as file:
+        for _ in range(_take(file, "Q")[0]):
+            number, kind, width, height = _take(file, "iiQQ")
+            if kind not in MODELS:
+                raise ValueError(f"camera model number {kind}")
+            name, count = MODELS[kind]
+            parameters = np.array(_take(file, f"{count}d"))
+            cameras[number] = Camera(model=name, width=width, height=height, parameters=parameters)
+    with open(images_file, "rb") as file:
+        for _ in range(_take(file, "Q")[0]):
+            pose = _take(file, "i7di")
+            letters = bytearray()
+            while (letter := _exactly(file, 1)) != b"\0":
+                letters += letter
+            count = _take(file, "Q")[0]
+            observed = np.frombuffer(
+                _exactly(file, 24 * count), np.dtype([("xy", "<f8", 2), ("point", "<i8")])
+            )
+            pictures.append(
+                RegisteredImage(
+                    name=letters.decode(),
+                    camera=pose[8],
+                    rotation=_rotation(np.array(pose[1:5])),
+                    translation=np.array(pose[5:8]),
+                    points=observed["point"].copy(),
+                )
+            )
+    with open(points_file, "rb") as file:
+        for _ in range(_take(file, "Q")[0]):
+            number, x, y, z, _, _, _, error, length = _take(file, "Q3d3BdQ")
+            _exactly(file, 8 * length)
+            points[number] = np.array([x, y, z, error])
+    return _model(cameras, pictures, points)
+
+
+def _take(file: BinaryIO, layout: str) -> tuple[Any, ...]:
+    return struct.unpack("<" + layout, _exactly(file, struct.calcsize("<" + layout)))
+
+
+def _exactly(file: BinaryIO, count: int) -> bytes:
+    content = file.read(count)
+    if len(content) != count:
+        raise ValueError(f"the file ends {count - len(content)} bytes early")
+    return content

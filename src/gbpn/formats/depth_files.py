@@ -1,0 +1,187 @@
+"""Depth images on disk ↔ metres in memory: 16-bit PNG, float TIFF, .npy/.npz, EXR.
+
+A file says nothing about its unit, so integer formats need an explicit `scale`:
+metres = stored value / scale (1000 for millimetres, 256 for KITTI). 0, NaN and infinity mean not measured.
+"""
+
+from __future__ import annotations
+
+import warnings
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from PIL import Image
+from torch import Tensor
+
+from gbpn.atomic_files import replacing
+from gbpn.errors import BackendError, DatasetError, InputError
+
+MILLIMETRES = 1000.0
+"""Scale of depth cameras' 16-bit PNGs."""
+KITTI_SCALE = 256.0
+"""Scale of KITTI's and VOID's 16-bit PNGs."""
+FARTHEST_PLAUSIBLE = 250.0
+"""Metres; a median beyond this is a wrong scale rather than a scene."""
+NEAREST_PLAUSIBLE = 0.02
+"""Metres; a maximum below this is a wrong scale rather than a scene."""
+
+
+class DepthRangeWarning(UserWarning):
+    """The depths found do not look like metres."""
+
+
+def read_depth(
+    path: str | Path, scale: float | None = None, *, drop_negative: bool = True, judge: bool = True
+) -> Tensor:
+    """[1, H, W] float32 metres, 0 where not measured.
+
+    `scale` divides what is stored; needed for integer files, 1 by default for floating point ones.
+    Negative values are dropped like other marks for "nothing here", or with drop_negative=False an error.
+    `judge` warns of depths that do not look like metres; callers that look themselves switch it off.
+    """
+    path = Path(path)
+    stored = _read_array(path)
+    if stored.ndim == 3 and 1 in (stored.shape[0], stored.shape[-1]):
+        stored = stored.reshape(stored.shape[1:] if stored.shape[0] == 1 else stored.shape[:2])
+    if stored.ndim != 2:
+        raise DatasetError(f"{path}: a depth map is [H, W]; got {list(stored.shape)}")
+    if scale is None and np.issubdtype(stored.dtype, np.integer):
+        raise InputError(
+            f"{path} holds integers without a unit: give the scale (metres = value / scale), "
+            "1000 for millimetres, 256 for KITTI"
+        )
+    if scale is not None and not scale > 0:
+        raise InputError(f"depth scale must be positive (metres = value / scale); got {scale}")
+    depth = stored.astype(np.float32)
+    if scale is not None and scale != 1:
+        depth /= np.float32(scale)
+    if np.issubdtype(stored.dtype, np.floating):
+        depth[~np.isfinite(depth)] = 0
+        if not drop_negative and depth.min(initial=0) < 0:
+            raise DatasetError(
+                f"{path}: depth must not be negative; got {depth.min():.4g} in "
+                f"{int((depth < 0).sum())} pixels: write 0 or NaN where nothing was measured"
+            )
+        np.maximum(depth, 0, out=depth)
+    if judge:
+        _warn_if_implausible(path, depth, scale)
+    return torch.from_numpy(depth)[None]
+
+
+def write_depth(path: str | Path, depth: Tensor, scale: float = MILLIMETRES) -> None:
+    """Write [1, H, W] or [H, W] metres; integers by `scale` in .png, metres in .npy, .npz and .tiff.
+
+    PNG truncates to 16 bits as the benchmarks' own files do; what does not fit is an error, not a wrap.
+    """
+    path = Path(path)
+    metres = depth.detach().cpu().float().reshape(depth.shape[-2:]).numpy()
+    suffix = path.suffix.lower()
+    if suffix == ".png":
+        stored = np.nan_to_num(metres, nan=0.0) * np.float32(scale)
+        if stored.max(initial=0) > np.iinfo(np.uint16).max:
+            raise InputError(
+                f"{path}: {metres.max():.1f} m at scale {scale:g} does not fit 16 bits: use a smaller scale "
+                "(256) or .npy"
+            )
+        image = Image.fromarray(np.maximum(stored, 0).astype(np.uint16))
+        with replacing(path) as temporary:
+            image.save(temporary, format="PNG")
+    elif suffix in (".tif", ".tiff"):
+        with replacing(path) as temporary:
+            Image.fromarray(metres.astype(np.float32)).save(temporary, format="TIFF")
+    elif suffix == ".npy":
+        with replacing(path) as temporary, open(temporary, "wb") as file:
+            np.save(file, metres)
+    elif suffix == ".npz":
+        with replacing(path) as temporary, open(temporary, "wb") as file:
+            np.savez_compressed(file, depth=metres)
+    else:
+        raise InputError(f"{path}: depth is written as .png, .tiff, .npy or .npz; got {suffix!r}")
+
+
+def _read_array(path: Path) -> np.ndarray:
+    if not path.is_file():
+        raise DatasetError(f"{path}: no such depth file")
+    reader = _READERS.get(path.suffix.lower())
+    if reader is None:
+        raise DatasetError(f"{path}: depth files are {', '.join(sorted(_READERS))}; got {path.suffix!r}")
+    try:
+        return reader(path)
+    except (
+        OSError,
+        ValueError,
+        KeyError,
+        EOFError,
+        SyntaxError,
+        zipfile.BadZipFile,
+        Image.DecompressionBombError,
+        Image.DecompressionBombWarning,
+    ) as error:
+        raise DatasetError(f"{path}: not a readable depth file ({error})") from error
+
+
+def _read_picture(path: Path) -> np.ndarray:
+    with Image.open(path) as picture:
+        if picture.mode not in ("I;16", "I;16B", "I", "F", "L"):
+            raise ValueError(
+                f"a depth picture has one channel of 16 bits or floats; this one is {picture.mode}"
+            )
+        if picture.mode == "L":
+            raise ValueError("8 bits per pixel cannot hold depth; expected 16-bit")
+        return np.array(picture)
+
+
+def _read_npz(path: Path) -> np.ndarray:
+    with np.load(path, allow_pickle=False) as arrays:
+        if "depth" in arrays.files:
+            return np.array(arrays["depth"])
+        if len(arrays.files) != 1:
+            raise ValueError(f"expected one array, or one called 'depth'; got {arrays.files}")
+        return np.array(arrays[arrays.files[0]])
+
+
+def _read_exr(path: Path) -> np.ndarray:
+    try:
+        import OpenEXR  # type: ignore[import-not-found, unused-ignore]
+    except ImportError as error:
+        raise BackendError(f"{path}: reading EXR needs a package: pip install OpenEXR") from error
+    channels: dict[str, Any] = OpenEXR.File(str(path)).channels()
+    for name in ("Z", "depth", "Y", "R", "RGB", *channels):
+        if name in channels:
+            pixels = np.array(channels[name].pixels, dtype=np.float32)
+            return pixels if pixels.ndim == 2 else pixels[..., 0]
+    raise ValueError("no channel in this EXR")
+
+
+_READERS: dict[str, Callable[[Path], np.ndarray]] = {
+    ".png": _read_picture,
+    ".tif": _read_picture,
+    ".tiff": _read_picture,
+    ".npy": lambda path: np.load(path, allow_pickle=False),
+    ".npz": _read_npz,
+    ".exr": _read_exr,
+}
+
+
+def implausible(depth: np.ndarray) -> str | None:
+    """What speaks against these depths being metres, with their range; None where nothing does."""
+    highest = float(depth.max(initial=0))
+    if highest == 0 or NEAREST_PLAUSIBLE <= highest <= FARTHEST_PLAUSIBLE:
+        return None
+    measured = depth[depth > 0]
+    found = f"depths from {measured.min():.4g} to {highest:.4g} m (median {np.median(measured):.4g})"
+    if np.median(measured) > FARTHEST_PLAUSIBLE:
+        return f"{found}: millimetres read as metres? Give scale=1000"
+    if highest < NEAREST_PLAUSIBLE:
+        return f"{found}: the scale looks too large; metres = value / scale"
+    return None
+
+
+def _warn_if_implausible(path: Path, depth: np.ndarray, scale: float | None) -> None:
+    if (doubt := implausible(depth)) is not None:
+        used = f"scale {scale:g}" if scale is not None else "no scale"
+        warnings.warn(f"{path} with {used}: {doubt}", DepthRangeWarning, stacklevel=3)

@@ -1,0 +1,218 @@
+"""What a stage of the network has drawn: a field that waits for measurements."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from gbpn.config import ModelConfig, Start
+from gbpn.mrf import MRF, RING, SYMMETRIC_RING, LocalEdges, NonLocalEdges, SymmetricEdges, senders, shift
+
+SMALLEST_WEIGHT = 1e-10
+"""Added to every precision after the softplus, as released: no edge is ever quite cut."""
+UNLIKE = 0.13
+"""Distance of normalised colours at which an edge of contrast 1 has lost a factor e (RGB in [0, 1]: 0.03)."""
+FAINTEST = 0.01
+"""What an edge of contrast 1 keeps across any colour difference."""
+
+
+class HeadMaps(NamedTuple):
+    """Raw outputs of the heads, [B, channels, H, W] each, in the order of `ChannelLayout`."""
+
+    weight: Tensor
+    difference: Tensor
+    damping: Tensor
+    offset: Tensor | None = None
+    contrast: Tensor | None = None
+
+    def at_least_single(self) -> HeadMaps:
+        """Inference needs float32 or float64, also where the network runs in half precision."""
+        if self.weight.dtype not in (torch.float16, torch.bfloat16):
+            return self
+        return HeadMaps(*(None if maps is None else maps.float() for maps in self))  # type: ignore[arg-type]
+
+    def by_name(self) -> dict[str, Tensor]:
+        """The maps there are, in the order of `ChannelLayout.channels`."""
+        return {name: maps for name, maps in self._asdict().items() if maps is not None}
+
+
+@dataclass(frozen=True, kw_only=True)
+class FieldParameters:
+    """Edges of the field, how far a measurement is trusted, and what the second stage attends to."""
+
+    unary: Tensor
+    """[B, 1, H, W] precision that a measurement would have."""
+    residual: Tensor
+    """[B, 1, H, W] correction of the confidence logit."""
+    local: LocalEdges | SymmetricEdges
+    nonlocal_: NonLocalEdges | None
+    features: tuple[Tensor, ...] = ()
+    """Decoder features D1 … D5."""
+    maps: HeadMaps | None = None
+    """Raw head outputs."""
+
+    def field(self, depth: Tensor, measured: Tensor, noise: Tensor | None = None) -> MRF:
+        """The field with measurements [B, 1, H, W], which count where `measured` holds.
+
+        `noise`: their variance beyond what the network expects, in the field's unit squared.
+        """
+        unary = self.unary if noise is None else self.unary / (1 + self.unary * noise)
+        return MRF(
+            depth=depth,
+            weight=torch.where(measured, unary, torch.zeros_like(unary)),
+            local=self.local,
+            nonlocal_=self.nonlocal_,
+        )
+
+    def with_features(self, features: tuple[Tensor, ...]) -> FieldParameters:
+        return replace(self, features=features)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChannelLayout:
+    """Which channel of which head means what. For directed 8-neighbour fields this is the released order."""
+
+    sets: int
+    """Sets of parameters: one per iteration if dynamic, else one for all."""
+    edges: str
+    neighbours: int
+    nonlocal_edges: int
+    unit: Start | None = None
+    """What a precision or a difference of 1, as the heads say it, stands for; None: for 1."""
+    contrast: float = 0.0
+    """How strongly local edges weaken with the colour difference of their ends; 0: there is no such head."""
+
+    @classmethod
+    def of(cls, config: ModelConfig, stage: int) -> ChannelLayout:
+        return cls(
+            sets=config.iterations[stage] if config.dynamic else 1,
+            edges=config.edges,
+            neighbours=config.neighbours,
+            nonlocal_edges=config.nonlocal_edges,
+            unit=config.start if config.relative_heads else None,
+            contrast=config.contrast,
+        )
+
+    @property
+    def senders(self) -> int:
+        """Senders per sweep of a directed field."""
+        return 3 if self.neighbours == 8 else 1
+
+    @property
+    def local_edges(self) -> int:
+        """Local channels of one set."""
+        return 4 * self.senders if self.edges == "directed" else self.neighbours // 2
+
+    @property
+    def channels(self) -> dict[str, int]:
+        """Channels of each head; heads without channels are left out."""
+        pairwise = self.sets * (self.local_edges + self.nonlocal_edges)
+        channels = {
+            "weight": 2 + pairwise,
+            "difference": pairwise,
+            "damping": self.sets * (2 if self.nonlocal_edges else 1),
+        }
+        if self.nonlocal_edges:
+            channels["offset"] = self.sets * self.nonlocal_edges * 2
+        if self.contrast:
+            channels["contrast"] = self.local_edges
+        return channels
+
+    @property
+    def neighbour_of(self) -> tuple[tuple[int, int], ...]:
+        """(row, column) of the pixel at the other end, for each local channel of one set."""
+        if self.edges == "symmetric":
+            return SYMMETRIC_RING[: self.local_edges]
+        return tuple(RING[slot] for direction in range(4) for slot in senders(direction, self.senders))
+
+    def read(self, maps: HeadMaps, image: Tensor | None = None) -> FieldParameters:
+        """Raw maps as a field: softplus for precisions, sigmoid for damping; half becomes single.
+
+        `image`: the normalised image [B, 3, H, W], which a layout with `contrast` needs.
+        """
+        maps = maps.at_least_single()
+        precision = functional.softplus(maps.weight).add_(
+            SMALLEST_WEIGHT
+        )  # in place: the largest maps of all
+        difference = maps.difference
+        if self.unit is not None:
+            units = precision.new_tensor([self.unit.unary, 1.0, *self._pairwise(self.unit)])
+            precision.mul_(units.view(-1, 1, 1))
+            difference = difference * self.unit.difference
+        weight = precision[:, 2:].unflatten(1, (self.sets, -1))  # [B, T, local + nonlocal, H, W]
+        difference = difference.unflatten(1, (self.sets, -1))
+        damping = maps.damping.sigmoid().unflatten(1, (self.sets, -1))
+        far = None
+        if maps.offset is not None:
+            far = NonLocalEdges(
+                weight=weight[:, :, self.local_edges :],
+                difference=difference[:, :, self.local_edges :],
+                offset=maps.offset.unflatten(1, (self.sets, self.nonlocal_edges, 2)),
+                damping=damping[:, :, 1],
+            )
+        near = weight[:, :, : self.local_edges], difference[:, :, : self.local_edges]
+        if maps.contrast is not None:
+            assert image is not None
+            near = near[0] * self._kept(maps.contrast, image)[:, None], near[1]
+        local: LocalEdges | SymmetricEdges
+        if self.edges == "directed":
+            by_sweep = [maps_.unflatten(2, (4, self.senders)) for maps_ in near]
+            local = LocalEdges(weight=by_sweep[0], difference=by_sweep[1], damping=damping[:, :, 0])
+        else:
+            local = SymmetricEdges(weight=near[0], difference=near[1], damping=damping[:, :, 0])
+        return FieldParameters(
+            unary=precision[:, :1], residual=maps.weight[:, 1:2], local=local, nonlocal_=far, maps=maps
+        )
+
+    def _kept(self, maps: Tensor, image: Tensor) -> Tensor:
+        """[B, local edges, H, W]: what the colour difference leaves of each edge's precision."""
+        with torch.no_grad():
+            image = image.to(maps.dtype)
+            lost = torch.stack([_contrast(image, *neighbour) for neighbour in self.neighbour_of], dim=1)
+        return torch.exp(-self.contrast * functional.softplus(maps) * lost)
+
+    def biases(self, start: Start) -> dict[str, Tensor]:
+        """Last-layer biases with which `read` gives what `start` says."""
+        precisions = [start.unary, *self._pairwise(start)]
+        if self.unit is not None:
+            units = [self.unit.unary, *self._pairwise(self.unit)]
+            precisions = [wanted / unit for wanted, unit in zip(precisions, units, strict=True)]
+        unary, *pairwise = (_inverse_softplus(w) for w in precisions)
+        channels = self.channels
+        damping = math.log(start.damping / (1 - start.damping))
+        biases = {
+            "weight": torch.tensor([unary, start.residual, *pairwise]),
+            "difference": torch.zeros(channels["difference"]),
+            "damping": torch.full((channels["damping"],), damping),
+        }
+        if "offset" in channels:
+            biases["offset"] = torch.zeros(channels["offset"])
+        if "contrast" in channels:
+            biases["contrast"] = torch.full((channels["contrast"],), _inverse_softplus(1.0))
+        return biases
+
+    def _pairwise(self, start: Start) -> list[float]:
+        """Precisions of the pairwise channels, in their order."""
+        axial, diagonal = start.weight, start.diagonal
+        if self.edges == "directed":
+            local = [diagonal, axial, diagonal] * 4 if self.senders == 3 else [axial] * 4
+        else:
+            local = [axial, axial, diagonal, diagonal][: self.neighbours // 2]
+        return (local + [start.nonlocal_] * self.nonlocal_edges) * self.sets
+
+
+def _contrast(image: Tensor, row: int, column: int) -> Tensor:
+    """[B, H, W]: how far apart the colours of a pixel and its neighbour are, from 0 to −log `FAINTEST`."""
+    distance = (image - shift(image, row, column)).square().sum(dim=1).sqrt()
+    return -torch.log(FAINTEST + (1 - FAINTEST) * torch.exp(-distance / UNLIKE))
+
+
+def _inverse_softplus(value: float) -> float:
+    """The x with softplus(x) = value; 0 for softplus(0), exactly."""
+    inverse = value + math.log(-math.expm1(-value))  # no overflow for large values
+    return round(inverse, 6) + 0.0  # and no minus zero

@@ -1,0 +1,90 @@
+"""A narrow second stage: it looks at the depth found so far and corrects what the first stage drew.
+
+Its last layer starts at zero, so before training the second stage repeats the first stage's field and the
+two-stage model is the one-stage model with more iterations. A trained first stage is thus never lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from gbpn.config import ModelConfig
+from gbpn.errors import InputError
+from gbpn.gmcn.blocks import ConvNorm, ResidualBlock, initialise
+from gbpn.gmcn.field_parameters import ChannelLayout, FieldParameters, HeadMaps
+from gbpn.gmcn.stage_inputs import SecondStageInput, second_stage_input
+from gbpn.gmcn.upscale import Upscale
+from gbpn.mrf import SYMMETRIC_RING, shift
+
+STEP = 0.05
+"""Relative difference of two depths that the second stage sees as half of the largest."""
+CUES = 7 + 2 + len(SYMMETRIC_RING)
+"""Channels of `cues`."""
+
+
+class Refiner(nn.Module):
+    """A small U-Net at half resolution on image, depth, measurements and the first stage's features."""
+
+    def __init__(self, config: ModelConfig, *, context_widths: Sequence[int]) -> None:
+        super().__init__()
+        self.layout = ChannelLayout.of(config, 1)
+        if self.layout.channels != ChannelLayout.of(config, 0).channels:
+            raise InputError(
+                "second_stage 'refine' corrects the first stage's maps, so both need the same channels; "
+                f"got iterations {config.iterations} with dynamic={config.dynamic}: use dynamic=False"
+            )
+        widths = config.refine_widths
+        gelu = functional.gelu
+        self.inputs = ConvNorm(4 * CUES, widths[0], activation=gelu)
+        self.adapters = nn.ModuleList(
+            nn.Conv2d(context, width, 1) for context, width in zip(context_widths, widths, strict=False)
+        )
+        self.down = nn.ModuleList()
+        self.up = nn.ModuleList()
+        self.fuse = nn.ModuleList()
+        for above, below in pairwise(widths):
+            self.down.append(
+                nn.Sequential(ConvNorm(above, below, stride=2, activation=gelu), ResidualBlock(below))
+            )
+            self.up.append(ConvNorm(below, above, 2, transposed=True))
+            self.fuse.append(ConvNorm(2 * above, above, activation=gelu))
+        self.block = ResidualBlock(widths[0])
+        self.last = Upscale(widths[0], sum(self.layout.channels.values()))
+        initialise(self)
+        nn.init.zeros_(self.last.weight)
+        assert self.last.bias is not None
+        nn.init.zeros_(self.last.bias)
+
+    def redraw(self, seen: SecondStageInput, before: FieldParameters) -> FieldParameters:
+        """The first stage's drawing, corrected with what its depth shows."""
+        assert before.maps is not None
+        context = [adapt(features) for adapt, features in zip(self.adapters, before.features, strict=False)]
+        x = self.inputs(functional.pixel_unshuffle(cues(seen), 2)) + context[0]
+        skips = []
+        for down, known in zip(self.down, context[1:], strict=True):
+            skips.append(x)
+            x = down(x) + known
+        for up, fuse, skip in zip(reversed(self.up), reversed(self.fuse), reversed(skips), strict=True):
+            x = fuse(torch.cat((up(x), skip), dim=1))
+        corrections = self.last(self.block(x)).split(tuple(self.layout.channels.values()), dim=1)
+        drawn = before.maps.by_name().items()
+        corrected = {name: old + new for (name, old), new in zip(drawn, corrections, strict=True)}
+        redrawn = self.layout.read(HeadMaps(**corrected), seen.image)
+        return redrawn.with_features(before.features)
+
+
+def cues(seen: SecondStageInput) -> Tensor:
+    """[B, CUES, H, W]: the paper's seven maps, where there are measurements and how far they lie off, and the
+    steps of depth to half of the neighbours; steps as x / (`STEP` + |x|) of relative differences x.
+    """
+    there = seen.measured > 0
+    safe = seen.depth.clamp(min=1e-6)
+    off = torch.where(there, seen.measured / safe - 1, torch.zeros_like(safe))
+    steps = [shift(seen.depth, row, column) / safe - 1 for row, column in SYMMETRIC_RING]
+    steep = torch.cat((off, *steps), dim=1)
+    return torch.cat((second_stage_input(seen), there.to(steep), steep / (STEP + steep.abs())), dim=1)

@@ -1,0 +1,1 @@
+"""How depth is measured: patterns, noise, projection of point clouds."""

@@ -1,0 +1,58 @@
+"""Point clouds into the picture: z-buffer, and removal of points seen through the foreground."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from gbpn.camera import nearest_wins
+from gbpn.errors import InputError
+
+NEAREST = 0.1
+"""Metres; points nearer to the camera plane are not in the picture."""
+
+
+def project(
+    points: np.ndarray, intrinsics: Tensor, height: int, width: int, to_camera: Tensor | None = None
+) -> Tensor:
+    """[1, height, width] float32 depth of [N, 3] points; the nearest wins where several meet in a pixel."""
+    if points.ndim != 2 or points.shape[1] != 3:
+        raise InputError(f"points must be [N, 3]; got {list(points.shape)}")
+    seen = points.astype(np.float64)
+    if to_camera is not None:
+        matrix = to_camera.double().numpy()
+        seen = seen @ matrix[:3, :3].T + matrix[:3, 3]
+    seen = seen[seen[:, 2] > NEAREST]
+    camera = intrinsics.double().numpy()
+    pixel = seen @ camera.T
+    x, y = pixel[:, 0] / pixel[:, 2], pixel[:, 1] / pixel[:, 2]
+    inside = (np.abs(x) < 1e6) & (np.abs(y) < 1e6)  # beyond, rounding to integers is not safe
+    return torch.from_numpy(nearest_wins(x[inside], y[inside], seen[inside, 2], height, width))[None]
+
+
+def remove_see_through(sparse: Tensor, *, rows: int = 5, columns: int = 4, step: float = 0.1) -> Tensor:
+    """Drop points that lie behind a nearer surface around them.
+
+    A scanner sits beside the camera and sees past edges. A point is dropped if a measurement within `rows`
+    and `columns` pixels is nearer by more than the relative `step`. That is on the safe side: true background
+    close to an edge goes too, and so does far flat ground that recedes by `step` within `rows`.
+    """
+    nearness = torch.where(sparse > 0, 1 / sparse.clamp_min(1e-6), 0.0)
+    nearest = torch.nn.functional.max_pool2d(
+        nearness[None], (2 * rows + 1, 2 * columns + 1), stride=1, padding=(rows, columns)
+    )[0]
+    return sparse * (nearest * sparse <= 1 + step)
+
+
+def points_to_sparse(points: Tensor, height: int, width: int) -> Tensor:
+    """[N, 3] of (x, y, depth) onto the pixel grid; where two fall on one pixel, the nearer one stays."""
+    points = points.to(torch.float64)
+    if points.dim() != 2 or points.shape[1] != 3 or not bool(torch.isfinite(points[:, :2]).all()):
+        raise InputError(f"points must be [N, 3] of x, y, depth; got {list(points.shape)} or NaN in x, y")
+    column, row, depth = points[:, 0].round().long(), points[:, 1].round().long(), points[:, 2].float()
+    outside = (column < 0) | (column >= width) | (row < 0) | (row >= height)
+    if bool(outside.any()) or not bool((torch.isfinite(depth) & (depth > 0)).all()):
+        bad = points[outside | ~(torch.isfinite(depth) & (depth > 0))][0].tolist()
+        raise InputError(f"points must be x, y, depth inside {width}×{height} with depth above 0; got {bad}")
+    return torch.from_numpy(nearest_wins(column.numpy(), row.numpy(), depth.numpy(), height, width))[None]

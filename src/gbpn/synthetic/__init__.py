@@ -1,0 +1,1 @@
+"""Rooms and streets made from random numbers, with exact depth."""

@@ -1,0 +1,1 @@
+"""Weights on disk and on the hub, and the embedded ones beside this file."""

@@ -1,0 +1,105 @@
+"""Weight files: safetensors with the configuration inside, and the authors' released files.
+
+A file of ours carries in its metadata: `format` "gbpn", `version`, `config`, `card` (licence, training data,
+numbers) and `calibration`, the last three as JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Protocol
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save as to_bytes
+from torch import Tensor
+
+from gbpn.atomic_files import write_bytes
+from gbpn.config import ModelConfig
+from gbpn.distribution import SigmaCalibration
+from gbpn.errors import CheckpointError
+
+__all__ = ["EMBEDDED", "FORMAT", "VERSION", "Saveable", "read", "save"]
+
+FORMAT, VERSION = "gbpn", 1
+EMBEDDED = Path(__file__).parent
+"""Where the weight files lie that come with the package."""
+
+
+class Saveable(Protocol):
+    """What a file stores of a model."""
+
+    config: ModelConfig
+    calibration: SigmaCalibration | None
+    card: dict[str, Any]
+
+    @property
+    def fused(self) -> bool: ...
+
+    def state_dict(self) -> Mapping[str, Any]: ...
+
+
+def save(
+    model: Saveable,
+    path: str | os.PathLike[str],
+    *,
+    half: bool = False,
+    card: Mapping[str, Any] | None = None,
+    tensors: Mapping[str, Tensor] | None = None,
+) -> Path:
+    """Write one safetensors file, at once or not at all.
+
+    half     store weights in 16 bits (statistics and biases stay in 32); half the size
+    card     licence, training data, numbers; None keeps what the model carries
+    tensors  another state of the same model, such as an average over training
+    """
+    if model.fused:
+        raise CheckpointError("a fused model has no batch norms left to save: save before fuse()")
+    state = dict(model.state_dict() if tensors is None else tensors)
+    stored = {name: _stored(tensor, half) for name, tensor in state.items()}
+    calibration = asdict(model.calibration) if model.calibration is not None else None
+    metadata = {
+        "format": FORMAT,
+        "version": str(VERSION),
+        "config": json.dumps(model.config.as_dict()),
+        "card": json.dumps(dict(model.card if card is None else card)),
+        "calibration": json.dumps(calibration),
+    }
+    return write_bytes(path, to_bytes(stored, metadata))
+
+
+def _stored(tensor: Tensor, half: bool) -> Tensor:
+    tensor = tensor.detach().cpu().contiguous()
+    largest = torch.finfo(torch.float16).max
+    if half and tensor.is_floating_point() and tensor.dim() > 1 and tensor.numel() > 1:
+        return tensor.half() if float(tensor.abs().max()) < largest else tensor
+    return tensor
+
+
+def read(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
+    """Tensors and metadata of a weight file; an error names what is wrong with it."""
+    if not path.is_file():
+        raise CheckpointError(f"no weight file at {path}")
+    if path.suffix == ".safetensors":
+        try:
+            with safe_open(path, framework="pt") as file:
+                metadata = file.metadata() or {}
+                return {name: file.get_tensor(name) for name in file.keys()}, metadata  # noqa: SIM118
+        except (SafetensorError, OSError) as error:
+            raise CheckpointError(f"{path} is truncated or not a safetensors file: {error}") from error
+    try:
+        content = torch.load(path, map_location="cpu", weights_only=True)
+    except (RuntimeError, EOFError, pickle.UnpicklingError, OSError, KeyError, ValueError) as error:
+        reason = str(error).partition("\n")[0]
+        raise CheckpointError(f"{path} is truncated or not a file of plain tensors: {reason}") from error
+    tensors = content.get("net", content) if isinstance(content, dict) else None
+    if not isinstance(tensors, dict) or not all(isinstance(t, Tensor) for t in tensors.values()):
+        raise CheckpointError(
+            f"{path} must hold tensors by name, or such a table under 'net'; got {type(content).__name__}"
+        )
+    return tensors, {}

@@ -1,0 +1,59 @@
+"""Contact sheets show what they say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import torch
+from PIL import Image
+from typer.testing import CliRunner
+
+from gbpn.cli import app
+from gbpn.cli.dataset_facts import samples_per_second
+from gbpn.datasets import SyntheticDataset
+from gbpn.datasets.contact_sheet import contact_sheet, depth_edges, depth_picture
+from gbpn.datasets.selection import evenly_spaced
+
+
+def test_a_sheet_has_a_row_per_frame_and_four_columns(tmp_path: Path) -> None:
+    dataset = SyntheticDataset("", count=5, height=60, width=80)
+    contact_sheet(dataset, evenly_spaced(len(dataset), 3), tmp_path / "sheet.png", tile_width=100)
+    with Image.open(tmp_path / "sheet.png") as sheet:
+        assert sheet.size == (400, 3 * (75 + 14))
+        assert np.array(sheet).std() > 10
+    assert evenly_spaced(len(dataset), 3) == [0, 1, 3]
+    assert evenly_spaced(len(dataset), 50) == [0, 1, 2, 3, 4]
+
+
+def test_edges_are_where_depth_jumps() -> None:
+    depth = torch.full((1, 4, 6), 2.0)
+    depth[:, :, 3:] = 3.0
+    depth[:, 0, 0] = 0.0
+    edges = depth_edges(depth)
+    assert np.argwhere(edges[0].numpy()).tolist() == [[row, 2] for row in range(4)]
+
+
+def test_near_is_red_far_is_blue_unknown_is_black() -> None:
+    pixels = np.array(depth_picture(torch.tensor([[[0.0, 1.0, 10.0]]]), (1.0, 10.0)))[0].astype(int)
+    assert pixels[0].tolist() == [0, 0, 0]
+    assert pixels[1][0] > pixels[1][2]
+    assert pixels[2][2] > pixels[2][0]
+
+
+def test_the_command_describes_a_dataset(tmp_path: Path) -> None:
+    sheet = tmp_path / "sheet.png"
+    result = CliRunner().invoke(
+        app, ["info", "--dataset", "synthetic", "--split", "train", "--sheet", str(sheet), "--frames", "2"]
+    )
+    assert result.exit_code == 0, result.output
+    assert "frames: 1000" in result.output
+    assert "none: choose a pattern" in result.output
+    assert sheet.is_file()
+
+
+def test_loading_speed_is_a_number() -> None:
+    assert (
+        samples_per_second(SyntheticDataset("", count=2, height=60, width=80), "varied", count=2, repeats=1)
+        > 0
+    )
