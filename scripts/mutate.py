@@ -1,0 +1,328 @@
+"""Changes lines at random, one at a time, and reports the share of changes that the tests notice, per room.
+
+usage: python scripts/mutate.py [gmcn metrics data predict …] [--count 25] [--seed 0] [--to build/mutants.json]
+
+The source tree is copied and changed there, never in place. First every test of a room runs once on the unchanged
+copy, which tells how long it takes and which lines it passes. Then, for each changed line, the tests that pass it
+run, quickest first, up to the first failure; where all succeed, the other tests of their files follow. Results are
+written after each change, and a run that was interrupted goes on where it was. A survivor that no test could
+notice, because the changed program does the same, may be given the state "equivalent" in that file by hand.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import difflib
+import itertools
+import json
+import os
+import random
+import shutil
+import signal
+import sys
+import tempfile
+import threading
+import time
+import traceback
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import mutations
+
+ROOT = Path(__file__).resolve().parents[1]
+SOURCE = ROOT / "src"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Room:
+    """Files that are changed, and the tests that should notice; globs, relative to src/gbpn and tests."""
+
+    files: tuple[str, ...]
+    tests: tuple[str, ...]
+
+
+ROOMS = {
+    "gmcn": Room(files=("gmcn/**/*.py",), tests=("gmcn/test_*.py", "test_default_network.py")),
+    "metrics": Room(files=("metrics/*.py",), tests=("test_metrics.py", "test_losses.py")),
+    "data": Room(files=("data/*.py",), tests=("data/test_*.py", "predict/test_inputs.py", "train/test_parts.py")),
+    "predict": Room(files=("predict/*.py",), tests=("predict/test_*.py", "test_selfcheck.py")),
+    "gbp": Room(files=("gbp/*.py", "gbp/exact/*.py"), tests=("gbp/test_*.py", "test_mrf.py")),
+    "losses": Room(files=("losses.py",), tests=("test_losses.py",)),
+    "evaluate": Room(files=("evaluate/*.py",), tests=("evaluate/test_*.py",)),
+    "train": Room(files=("train/*.py",), tests=("train/test_*.py",)),
+}
+LEFT_OUT = ("triton*", "test_*_triton.py")
+"""Kernels for GPUs: their interpreter is too slow to run them some hundred times."""
+PER_TEST, EXTRA = 4.0, 20.0
+"""Time limit of a change: so many times what its tests took, and so many seconds more."""
+SLOWEST = 20.0
+"""Seconds; slower tests are not asked."""
+ENOUGH = 40.0
+"""Seconds of tests of the same files that are asked beyond those that pass the line."""
+
+
+def matching(folder: Path, globs: tuple[str, ...]) -> list[Path]:
+    """Files that any of the globs names, sorted."""
+    found = {path for one in globs for path in folder.glob(one)}
+    return sorted(path for path in found if not any(path.match(one) for one in LEFT_OUT))
+
+
+# --- tests in a child process, which starts with everything heavy loaded -----------------------------------
+
+
+class Recorder:
+    """A pytest plugin: how long tests take, which lines of the copied tree they pass, which one failed."""
+
+    def __init__(self, tree: Path, trace: bool) -> None:
+        self.prefix, self.trace = str(tree), trace
+        self.lines: dict[str, set[str]] = {}
+        self.seconds: Counter[str] = Counter()
+        self.failed: list[str] = []
+        self.current = "import"
+
+    def __enter__(self) -> Recorder:
+        if self.trace:
+            threading.settrace(self._enter)
+            sys.settrace(self._enter)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        sys.settrace(None)
+        threading.settrace(None)  # type: ignore[arg-type]
+
+    def _enter(self, frame: FrameType, event: str, argument: Any) -> Any:
+        if not frame.f_code.co_filename.startswith(self.prefix):
+            return None
+        passed = self.lines.setdefault(self.current, set())
+        name = frame.f_code.co_filename
+
+        def line(frame: FrameType, event: str, argument: Any) -> Any:
+            passed.add(f"{name}:{frame.f_lineno}")
+            return line
+
+        return line(frame, event, argument)
+
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        self.current = f"setup of {nodeid}"
+
+    def pytest_runtest_call(self, item: Any) -> None:
+        self.current = item.nodeid
+        if self.trace:
+            sys.settrace(self._enter)  # hypothesis and others take it away
+
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        self.seconds[report.nodeid] += report.duration
+        if report.failed:
+            self.failed.append(report.nodeid)
+
+    def pytest_collectreport(self, report: Any) -> None:
+        if report.failed:
+            self.failed.append(report.nodeid)
+
+
+def run_tests(tree: Path, tests: list[str], limit: float, *, trace: bool = False) -> dict[str, Any] | None:
+    """Outcome of pytest on `tree`/src in a process of its own; None if it took more than `limit` seconds."""
+    report = tree / "report.json"
+    report.unlink(missing_ok=True)
+    child = os.fork()
+    if child == 0:
+        os.setsid()
+        _child(tree, tests, report, trace)
+    start = time.monotonic()
+    while os.waitpid(child, os.WNOHANG) == (0, 0):
+        if time.monotonic() - start > limit:
+            os.killpg(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            return None
+        time.sleep(0.05)
+    if not report.is_file():
+        return {"failed": ["the process died"], "lines": {}, "seconds": {}}
+    outcome: dict[str, Any] = json.loads(report.read_text())
+    return outcome
+
+
+def _child(tree: Path, tests: list[str], report: Path, trace: bool) -> None:
+    """Never returns."""
+    import pytest
+
+    quiet = os.open(os.devnull, os.O_WRONLY)
+    if not os.environ.get("GBPN_MUTATE_VERBOSE"):
+        os.dup2(quiet, 1)
+        os.dup2(quiet, 2)
+    sys.path[:] = [str(tree / "src"), *(path for path in sys.path if Path(path or ".").resolve() != SOURCE)]
+    os.environ["PYTHONPATH"] = str(tree / "src")
+    os.chdir(ROOT)
+    options = ["-q", "-p", "no:cacheprovider", "-p", "no:randomly", "--hypothesis-seed=0", *([] if trace else ["-x"])]
+    with Recorder(tree / "src", trace) as recorder:
+        try:
+            pytest.main([*options, *tests], plugins=[recorder])
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            sys.settrace(None)
+            lines = {name: sorted(passed) for name, passed in recorder.lines.items()}
+            temporary = report.with_suffix(".part")
+            temporary.write_text(
+                json.dumps({"failed": recorder.failed, "lines": lines, "seconds": recorder.seconds})
+            )
+            temporary.replace(report)
+            sys.stdout.flush()
+            os._exit(0)
+
+
+# --- one room --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class Baseline:
+    """What the tests of a room do on unchanged source."""
+
+    seconds: dict[str, float]
+    """By test, those that fail without any change left out."""
+    passing: dict[str, list[str]]
+    """"file:line" → tests that pass the line in their own body."""
+    at_import: set[str]
+    """Lines that run when modules are imported or fixtures made."""
+
+
+def baseline(tree: Path, tests: list[str]) -> Baseline:
+    outcome = run_tests(tree, tests, 3600, trace=True)
+    if outcome is None or not outcome["seconds"]:
+        raise SystemExit(f"the tests {tests} do not run: GBPN_MUTATE_VERBOSE=1 shows what they say")
+    broken = {name.partition("::")[0] if "::" not in name else name for name in outcome["failed"]}
+    seconds = {
+        name: took for name, took in outcome["seconds"].items() if name not in broken and took < SLOWEST
+    }
+    prefix = f"{tree / 'src'}/"
+    passing: dict[str, list[str]] = {}
+    at_import: set[str] = set()
+    for name, lines in outcome["lines"].items():
+        for line in (line.removeprefix(prefix) for line in lines):
+            if name in seconds:
+                passing.setdefault(line, []).append(name)
+            elif name not in broken:
+                at_import.add(line)
+    return Baseline(seconds=seconds, passing=passing, at_import=at_import)
+
+
+def chosen(files: list[Path], count: int, rng: random.Random) -> list[tuple[Path, mutations.Mutation]]:
+    """`count` lines of all the files together, each with one of its changes."""
+    lines: dict[tuple[Path, int], list[mutations.Mutation]] = {}
+    for path in files:
+        for mutation in mutations.mutations(path.read_bytes()):
+            lines.setdefault((path, mutation.line), []).append(mutation)
+    keys = sorted(lines)
+    picked = rng.sample(keys, min(count, len(keys)))
+    return [(path, rng.choice(lines[path, line])) for path, line in picked]
+
+
+def judge(tree: Path, path: Path, mutation: mutations.Mutation, tests: list[str], known: Baseline) -> dict[str, Any]:
+    """Apply one change, run the tests that could notice, take it back."""
+    copy = tree / "src" / path.relative_to(SOURCE)
+    source = path.read_bytes()
+    changed = mutation.apply(source)
+    place = f"{path.relative_to(SOURCE)}:{mutation.line}"
+    diff = difflib.unified_diff(source.decode().splitlines(), changed.decode().splitlines(), lineterm="", n=0)
+    record: dict[str, Any] = {"at": place, "kind": mutation.kind, "diff": list(diff)[2:]}
+    try:
+        ast.parse(changed)
+    except SyntaxError:
+        return record | {"state": "not compilable"}
+    copy.write_bytes(changed)
+    try:
+        return record | _noticed(tree, place, path, tests, known)
+    finally:
+        copy.write_bytes(source)
+
+
+def _noticed(tree: Path, place: str, path: Path, tests: list[str], known: Baseline) -> dict[str, Any]:
+    quick = sorted(known.seconds, key=lambda name: known.seconds[name])
+    covering = set(known.passing.get(place, ()))
+    files = {name.partition("::")[0] for name in covering}
+    if place in known.at_import:  # everything that names the module may depend on it
+        module = path.stem if path.stem != "__init__" else path.parent.name
+        files |= {test for test in tests if module in (ROOT / test).read_text()} or set(tests)
+    direct = [name for name in quick if name in covering]
+    others = [name for name in quick if name not in covering and name.partition("::")[0] in files]
+    spent = itertools.accumulate(known.seconds[name] for name in others)
+    others = [name for name, total in zip(others, spent, strict=True) if total < ENOUGH]
+    for group in (direct, others):
+        if not group:
+            continue
+        outcome = run_tests(tree, group, EXTRA + PER_TEST * sum(known.seconds[name] for name in group))
+        if outcome is None:
+            return {"state": "timeout"}
+        if outcome["failed"]:
+            return {"state": "killed", "by": outcome["failed"][0]}
+    return {"state": "survived", "tests": len(direct)}
+
+
+def preload() -> None:
+    """Heavy packages, once for all children; not gbpn itself."""
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+    os.environ.setdefault("TRITON_INTERPRET", "1")
+    import PIL.Image  # noqa: F401
+    import pytest  # noqa: F401
+    import scipy.sparse.linalg  # noqa: F401
+    import torch.utils.flop_counter
+
+    torch.set_num_threads(1)
+
+
+def report(results: dict[str, dict[str, Any]]) -> str:
+    """The table, and the changes that nobody noticed."""
+    lines = [f"{'room':10s} {'changes':>8s} {'killed':>7s} {'timeout':>8s} {'survived':>9s} {'equivalent':>11s}  share"]
+    for room in dict.fromkeys(one["room"] for one in results.values()):
+        states = Counter(one["state"] for one in results.values() if one["room"] == room)
+        noticed, total = states["killed"] + states["timeout"], sum(states.values()) - states["not compilable"]
+        share = noticed / max(total - states["equivalent"], 1)
+        lines.append(
+            f"{room:10s} {total:8d} {states['killed']:7d} {states['timeout']:8d} {states['survived']:9d} "
+            f"{states['equivalent']:11d}  {share:.0%}"
+        )
+    for one in results.values():
+        if one["state"] == "survived":
+            lines += ["", f"survived: {one['at']} ({one['kind']}, {one['tests']} tests pass the line)", *one["diff"]]
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("rooms", nargs="*", default=["gmcn", "metrics", "data", "predict"], metavar="ROOM")
+    parser.add_argument("--count", type=int, default=25, help="changed lines per room")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--to", type=Path, default=ROOT / "build" / "mutants.json")
+    options = parser.parse_args()
+    if unknown := set(options.rooms) - set(ROOMS):
+        parser.error(f"no room {sorted(unknown)}: choose from {', '.join(ROOMS)}")
+    preload()
+    options.to.parent.mkdir(parents=True, exist_ok=True)
+    results = json.loads(options.to.read_text()) if options.to.is_file() else {}
+    with tempfile.TemporaryDirectory(prefix="gbpn-mutants-") as folder:
+        tree = Path(folder)
+        shutil.copytree(SOURCE, tree / "src", ignore=shutil.ignore_patterns("__pycache__"))
+        for name in options.rooms:
+            room, rng = ROOMS[name], random.Random(f"{name} {options.seed}")
+            picked = chosen(matching(SOURCE / "gbpn", room.files), options.count, rng)
+            keys = [f"{name} {options.seed} {number}" for number in range(len(picked))]
+            tests = [str(path.relative_to(ROOT)) for path in matching(ROOT / "tests", room.tests)]
+            known: Baseline | None = None
+            for key, (path, mutation) in zip(keys, picked, strict=True):
+                if key in results:
+                    continue
+                if known is None:
+                    known = baseline(tree, tests)
+                    print(f"{name}: {len(known.seconds)} tests, {sum(known.seconds.values()):.0f} s", flush=True)
+                results[key] = {"room": name} | judge(tree, path, mutation, tests, known)
+                print(f"{key}: {results[key]['state']:9s} {results[key]['at']} {mutation.kind}", flush=True)
+                options.to.write_text(json.dumps(results, indent=1) + "\n")
+    print(report(results))
+
+
+if __name__ == "__main__":
+    main()
