@@ -13,8 +13,8 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
-import goldens  # noqa: E402
-import own_goldens  # noqa: E402
+import goldens
+import own_goldens
 
 MOST = 200
 """Values kept of each array."""

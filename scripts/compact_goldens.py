@@ -1,9 +1,8 @@
 """Writes the compact golden set of `tests/golden` from the full one beside the checkout.
 
 usage: python scripts/compact_goldens.py [--full ../shared/parity] [--to tests/golden]
-Inputs are kept exactly, since outputs follow from them; of outputs, sampled pixels. Of attention with a dilation,
-the inputs (elsewhere 0) and outputs of one class of pixels, which attend to each other only.
-"""
+Inputs are kept exactly, since outputs follow from them; of outputs, sampled pixels. Of attention with a
+dilation, the inputs (elsewhere 0) and outputs of one class of pixels, which attend to each other only."""
 
 from __future__ import annotations
 
@@ -58,7 +57,9 @@ def sweeps(full: Arrays) -> Arrays:
 
 def inference(full: Arrays) -> Arrays:
     """The first stage; messages handed on to the second are in the whole network."""
-    return {k: v for k, v in full.items() if (k.startswith("s1_") or k == "sparse") and not k.endswith("_f64")}
+    return {
+        k: v for k, v in full.items() if (k.startswith("s1_") or k == "sparse") and not k.endswith("_f64")
+    }
 
 
 def attention(full: Arrays) -> Arrays:
@@ -87,7 +88,7 @@ def unchanged(full: Arrays) -> Arrays:
     return {key: array for key, array in full.items() if not key.endswith("_f64")}
 
 
-FILES = {name: network for name in WHOLE} | {
+FILES = dict.fromkeys(WHOLE, network) | {
     "op_sweeps": sweeps,
     "op_nonlocal": unchanged,
     "op_gbp": inference,
@@ -106,7 +107,9 @@ def write_layout(full: Path, to: Path) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--full", type=Path, default=goldens.FULL)
     parser.add_argument("--to", type=Path, default=goldens.COMPACT)
     options = parser.parse_args()

@@ -1,7 +1,8 @@
 """Small wrong changes of a Python file: what `scripts/mutate.py` chooses from.
 
-A change is a replaced piece of source text. Left alone are docstrings, words (strings, error messages, warnings),
-annotations, imports and `__all__`: a change there is no change of behaviour, or not one that a test should hold.
+A change is a replaced piece of source text. Left alone are docstrings, words (strings, error messages,
+warnings), annotations, imports and `__all__`: a change there is no change of behaviour, or not one that a
+test should hold.
 """
 
 from __future__ import annotations
@@ -51,9 +52,22 @@ SIBLINGS = (
     ("relu6", "relu"),
     ("sigmoid", "tanh"),
 )
-SIBLING = {a: b for a, b in SIBLINGS} | {b: a for a, b in reversed(SIBLINGS)}
+SIBLING = dict(SIBLINGS) | {b: a for a, b in reversed(SIBLINGS)}
 """Functions that are taken for one another."""
-STEPS = {"clamp", "clip", "clamp_min", "clamp_max", "abs", "sqrt", "square", "flip", "round", "log", "exp", "sigmoid"}
+STEPS = {
+    "clamp",
+    "clip",
+    "clamp_min",
+    "clamp_max",
+    "abs",
+    "sqrt",
+    "square",
+    "flip",
+    "round",
+    "log",
+    "exp",
+    "sigmoid",
+}
 """Methods that can be left out of a chain."""
 WORDS = {"warn", "warning", "info", "debug", "print", "echo"}
 """Calls that talk to people."""
@@ -124,7 +138,11 @@ def _changes(node: ast.AST) -> Iterator[tuple[ast.AST, str, str]]:
         yield node, f"({ast.unparse(node.operand)})", "sign or negation dropped"
     elif isinstance(node, ast.Compare) and len(node.ops) == 1:
         for sign in COMPARISONS.get(type(node.ops[0]), ()):
-            yield node, f"(({ast.unparse(node.left)}) {sign} ({ast.unparse(node.comparators[0])}))", "comparison"
+            yield (
+                node,
+                f"(({ast.unparse(node.left)}) {sign} ({ast.unparse(node.comparators[0])}))",
+                "comparison",
+            )
     elif isinstance(node, ast.BoolOp):
         sign = " or " if isinstance(node.op, ast.And) else " and "
         yield node, f"({sign.join(f'({ast.unparse(value)})' for value in node.values)})", "and / or"

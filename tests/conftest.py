@@ -8,10 +8,11 @@ from pathlib import Path
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 os.environ.setdefault("TRITON_INTERPRET", "1")  # 0 runs the tests of kernels on a GPU
 
-import goldens
 import numpy as np
 import pytest
 import torch
+
+import goldens
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 

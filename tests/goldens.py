@@ -1,8 +1,9 @@
 """Golden numbers: the compact set of the repository, and how it keeps a few pixels of large arrays.
 
-The compact set (`tests/golden`, written by `scripts/compact_goldens.py`) is always there; the full set beside the
-checkout is an extra. An array is kept whole, as sampled pixels, or, for pictures, as 8-bit indices into a table of
-its values. What was not kept is NaN after loading, and `assert_known_close` does not look at it.
+The compact set (`tests/golden`, written by `scripts/compact_goldens.py`) is always there; the full set
+beside the checkout is an extra. An array is kept whole, as sampled pixels, or, for pictures, as 8-bit
+indices into a table of its values. What was not kept is NaN after loading, and `assert_known_close` does not
+look at it.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ SETS = {"compact": COMPACT} | ({"full": FULL} if FULL.is_dir() else {})
 """Folders with golden numbers on this machine, by name."""
 
 AT, SHAPE, TABLE = ".at", ".shape", ".table"
-"""Endings of the arrays beside a sampled one (flat places, whole shape) and an indexed one (values by channel)."""
+"""Endings of arrays beside a sampled one (flat places, whole shape) and an indexed one (its values)."""
 FINGERPRINT = "2ed3468ad5d3afcf5089d694318f0e11a7a0cebb2ab3ca653a50e997f15006f2"
 """Of the weights of the whole network, seed 0."""
 
@@ -120,7 +121,10 @@ def fingerprint(weights: Mapping[str, np.ndarray]) -> str:
 def released_layout() -> list[tuple[str, tuple[int, ...], str]]:
     """Name, shape and type of each tensor in a checkpoint of the released network."""
     rows = (line.split() for line in (COMPACT / "layout.txt").read_text().splitlines())
-    return [(name, tuple(map(int, shape.split("x"))) if shape != "-" else (), dtype) for name, dtype, shape in rows]
+    return [
+        (name, tuple(map(int, shape.split("x"))) if shape != "-" else (), dtype)
+        for name, dtype, shape in rows
+    ]
 
 
 def _tensor(name: str, shape: tuple[int, ...], seed: int) -> np.ndarray:

@@ -1,8 +1,8 @@
-"""What our own networks and generators gave when they were last approved: cases of the goldens in tests/golden.
+"""What our own networks and generators gave when they were last approved: cases of tests/golden.
 
-Each case is a function without arguments that returns named arrays; `scripts/approve_goldens.py` writes sampled
-values of them, and `test_own_goldens.py` compares. A change that is meant (new default weights, another recipe) is
-approved by running that script again, and shows in the commit.
+Each case is a function without arguments that returns named arrays; `scripts/approve_goldens.py` writes
+sampled values of them, and `test_own_goldens.py` compares. A change that is meant (new default weights,
+another recipe) is approved by running that script again, and shows in the commit.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable
 
-import goldens
 import numpy as np
 import torch
 
 import gbpn
+import goldens
 from gbpn.config import CONFIGS
 from gbpn.data import sampling
 from gbpn.data.augment import KittiRecipe, NyuRecipe, VariedRecipe
@@ -126,7 +126,9 @@ def _sparse(sample: Sample) -> np.ndarray:
     rows, columns = np.nonzero(depth)
     count = max(len(rows), 1)
     values = depth[rows, columns]
-    return np.array([len(rows), values.sum() / count, (rows * values).sum() / count, (columns * values).sum() / count])
+    return np.array(
+        [len(rows), values.sum() / count, (rows * values).sum() / count, (columns * values).sum() / count]
+    )
 
 
 CASES: dict[str, Callable[[], Arrays]] = {

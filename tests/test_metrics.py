@@ -6,13 +6,13 @@ import math
 import random
 from itertools import pairwise
 
-import goldens
 import numpy as np
 import pytest
 import torch
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+import goldens
 from gbpn.errors import InputError
 from gbpn.metrics import (
     ERRORS,

@@ -7,11 +7,11 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-import goldens
 import pytest
 import torch
 
 import gbpn
+import goldens
 from gbpn.config import CONFIGS
 from gbpn.cost import multiply_adds, parameters
 from gbpn.errors import BackendError, InputError

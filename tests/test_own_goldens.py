@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import goldens
 import numpy as np
-import own_goldens
 import pytest
 import torch
 
+import goldens
+import own_goldens
 from gbpn.config import CONFIGS
 
 

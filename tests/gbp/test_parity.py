@@ -7,9 +7,9 @@ import importlib
 import pytest
 import torch
 from backends import BACKENDS
-from goldens import assert_known_close
 
 from gbpn import MRF, Gaussian, LocalEdges, Messages, NonLocalEdges, infer
+from goldens import assert_known_close
 
 SWEEPS = ("LR", "TB", "RL", "BT")
 NOISE = {"op_sweeps": 4.4e-6, "op_nonlocal": 1.7e-5, "op_gbp": 1.7e-5}

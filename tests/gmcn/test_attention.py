@@ -6,7 +6,6 @@ import importlib.util
 
 import pytest
 import torch
-from goldens import assert_known_close
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
@@ -14,6 +13,7 @@ from torch import Tensor
 from gbpn.errors import BackendError, InputError
 from gbpn.gmcn.attention import neighbourhood_attention, reference
 from gbpn.gmcn.attention.window import fitting_dilation, neighbours
+from goldens import assert_known_close
 
 needs_native = pytest.mark.skipif(
     importlib.util.find_spec("gbpn._native") is None, reason="needs the compiled module gbpn._native"

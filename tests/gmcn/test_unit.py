@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 import torch
-from goldens import assert_known_close, deterministic_weights
 
 from gbpn.gmcn.unit import GlobalLocalUnit
 from gbpn.released import unit_name
+from goldens import assert_known_close, deterministic_weights
 
 NOISE = 1.1e-6
 """Float32 noise of the released arithmetic (GOLDENS.md); we allow ten times that."""
