@@ -1,6 +1,6 @@
 """Changes lines at random, one at a time, and reports the share of changes that the tests notice, per room.
 
-usage: python scripts/mutate.py [gmcn metrics data predict …] [--count 25] [--seed 0] [--to build/mutants.json]
+usage: python scripts/mutate.py [gmcn metrics data predict …] [--count 25] [--seed 0] [--to mutants.json]
 
 The source tree is copied and changed there, never in place. First every test of a room runs once on the
 unchanged copy, which tells how long it takes and which lines it passes. Then, for each changed line, the
