@@ -14,7 +14,9 @@ from __future__ import annotations
 
 import argparse
 import ast
+import contextlib
 import difflib
+import importlib
 import itertools
 import json
 import os
@@ -166,6 +168,7 @@ def _child(tree: Path, tests: list[str], report: Path, trace: bool) -> None:
         "-p",
         "no:randomly",
         "--hypothesis-seed=0",
+        "--assert=plain",
         *([] if trace else ["-x"]),
     ]
     with Recorder(tree / "src", trace) as recorder:
@@ -178,7 +181,14 @@ def _child(tree: Path, tests: list[str], report: Path, trace: bool) -> None:
             lines = {name: sorted(passed) for name, passed in recorder.lines.items()}
             temporary = report.with_suffix(".part")
             temporary.write_text(
-                json.dumps({"failed": recorder.failed, "lines": lines, "seconds": recorder.seconds})
+                json.dumps(
+                    {
+                        "failed": recorder.failed,
+                        "lines": lines,
+                        "seconds": recorder.seconds,
+                        "modules": _installed() if trace else [],
+                    }
+                )
             )
             temporary.replace(report)
             sys.stdout.flush()
@@ -204,10 +214,14 @@ def baseline(tree: Path, tests: list[str]) -> Baseline:
     outcome = run_tests(tree, tests, 3600, trace=True)
     if outcome is None or not outcome["seconds"]:
         raise SystemExit(f"the tests {tests} do not run: GBPN_MUTATE_VERBOSE=1 shows what they say")
+    preload(outcome["modules"])
     broken = {name.partition("::")[0] if "::" not in name else name for name in outcome["failed"]}
     seconds = {
         name: took for name, took in outcome["seconds"].items() if name not in broken and took < SLOWEST
     }
+    again = run_tests(tree, list(seconds), 3600)  # as changes are judged: what fails now fails without one
+    if again is None or again["failed"]:
+        raise SystemExit(f"without any change, {again and again['failed']} fails in the second run")
     prefix = f"{tree / 'src'}/"
     passing: dict[str, list[str]] = {}
     at_import: set[str] = set()
@@ -275,15 +289,26 @@ def _noticed(tree: Path, place: str, path: Path, tests: list[str], known: Baseli
     return {"state": "survived", "tests": len(direct)}
 
 
-def preload() -> None:
-    """Heavy packages, once for all children; not gbpn itself."""
+def _installed() -> list[str]:
+    """Modules of this process that are neither ours nor tests."""
+    files = {name: getattr(module, "__file__", None) or "" for name, module in sys.modules.items()}
+    return [name for name, file in files.items() if "site-packages" in file or "/lib/python" in file]
+
+
+def preload(modules: list[str]) -> None:
+    """Import what tests import besides ours, once for all children."""
+    for name in modules:
+        with contextlib.suppress(Exception):
+            importlib.import_module(name)
+
+
+def prepare() -> None:
+    """One thread, and the heaviest packages."""
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     os.environ.setdefault("TRITON_INTERPRET", "1")
-    import PIL.Image  # noqa: F401
     import pytest  # noqa: F401
-    import scipy.sparse.linalg  # noqa: F401
-    import torch.utils.flop_counter
+    import torch
 
     torch.set_num_threads(1)
 
@@ -323,7 +348,7 @@ def main() -> None:
     options = parser.parse_args()
     if unknown := set(options.rooms) - set(ROOMS):
         parser.error(f"no room {sorted(unknown)}: choose from {', '.join(ROOMS)}")
-    preload()
+    prepare()
     options.to.parent.mkdir(parents=True, exist_ok=True)
     results = json.loads(options.to.read_text()) if options.to.is_file() else {}
     with tempfile.TemporaryDirectory(prefix="gbpn-mutants-") as folder:
