@@ -58,6 +58,19 @@ def configuration(name: str) -> Arrays:
     return {"mean": answer.mean.numpy(), "confidence_logit": answer.confidence_logit.numpy()}
 
 
+def fresh(name: str) -> Arrays:
+    """[parameters, 3]: count, mean and deviation of every parameter of a network that was just built."""
+    torch.manual_seed(0)
+    parameters = [tensor.detach().double().flatten() for tensor in gbpn.build(name, **TINY).parameters()]
+    rows = [[len(tensor), float(tensor.mean()), float(tensor.std(correction=0))] for tensor in parameters]
+    return {name: np.array(rows)}
+
+
+def fresh_networks() -> Arrays:
+    """As `fresh`, of each named configuration."""
+    return {key: array for name in CONFIGS for key, array in fresh(name).items()}
+
+
 def _weights(name: str, shape: tuple[int, ...]) -> np.ndarray:
     """Small numbers for a parameter or buffer, positive where it scales or is a variance."""
     words = np.random.PCG64(zlib.crc32(name.encode())).random_raw(max(int(np.prod(shape)), 1))
@@ -134,6 +147,7 @@ def _sparse(sample: Sample) -> np.ndarray:
 CASES: dict[str, Callable[[], Arrays]] = {
     "default_network": default_network,
     "configurations": configurations,
+    "fresh_networks": fresh_networks,
     "seeds": seeds,
     "pictures": pictures,
 }
