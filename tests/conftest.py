@@ -1,10 +1,8 @@
-"""Where tests find the golden numbers and real data that live beside the project."""
+"""Where tests find golden numbers, and the real data that live beside the project."""
 
 from __future__ import annotations
 
-import json
 import os
-import sys
 from pathlib import Path
 
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
@@ -14,27 +12,34 @@ import numpy as np
 import pytest
 import torch
 
+import goldens
+
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 
 
 @pytest.fixture(scope="session")
 def shared() -> Path:
-    """The folder with golden numbers and real data; tests that need it skip where it is absent."""
+    """The folder with real data; tests that need it skip where it is absent."""
     if not SHARED.is_dir():
-        pytest.skip("needs ../shared (golden numbers and real data), which is not on this machine")
+        pytest.skip("needs ../shared (real data), which is not on this machine")
     return SHARED
 
 
-@pytest.fixture(scope="session")
-def golden(shared: Path):
-    """golden('op_sweeps')['c0_eta_in'] → tensor."""
+@pytest.fixture(scope="session", params=goldens.SETS)
+def golden(request: pytest.FixtureRequest):
+    """golden('op_sweeps')['c0_eta_in'] → tensor, of every set on this machine; NaN where nothing was kept."""
 
     def load(name: str) -> dict[str, torch.Tensor]:
-        with np.load(shared / "parity" / f"{name}.npz") as arrays:
-            numeric = [key for key in arrays.files if arrays[key].dtype.kind in "fiub"]
-            return {key: torch.from_numpy(arrays[key]) for key in numeric}
+        return goldens.tensors(goldens.SETS[request.param] / f"{name}.npz")
 
     return load
+
+
+@pytest.fixture(scope="session")
+def one_golden():
+    """As `golden`, of the fullest set on this machine only: for what is slow."""
+    folder = list(goldens.SETS.values())[-1]
+    return lambda name: goldens.tensors(folder / f"{name}.npz")
 
 
 @pytest.fixture
@@ -70,13 +75,11 @@ def poisoned():
 
 
 @pytest.fixture(scope="session")
-def released_file(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def released_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A checkpoint as its authors write it, of full width, with the deterministic weights of the goldens."""
-    sys.path.insert(0, str(shared / "parity"))
-    import fill_state
-
-    layout = json.loads((shared / "parity" / "layout.json").read_text())["tensors"]
-    filled = fill_state.fill(layout, 0)
+    weights = goldens.deterministic_weights(goldens.released_layout())
+    assert goldens.fingerprint(weights) == goldens.FINGERPRINT
     path = tmp_path_factory.mktemp("released") / "result_ema.pth"
-    torch.save({"net": fill_state.to_state_dict(filled), "epoch": 100, "best_metric": 0.1}, path)
+    state = {name: torch.from_numpy(np.array(array)) for name, array in weights.items()}
+    torch.save({"net": state, "epoch": 100, "best_metric": 0.1}, path)
     return path

@@ -12,7 +12,7 @@ DEVICE = "cpu" if INTERPRETED else "cuda"
 
 
 def on_device(golden: Callable[[str], dict[str, Tensor]]) -> Callable[[str], dict[str, Tensor]]:
-    """The `golden` fixture with its tensors moved there."""
+    """The `golden` or `one_golden` fixture with its tensors moved there."""
 
     def load(name: str) -> dict[str, Tensor]:
         return {key: tensor.to(DEVICE) for key, tensor in golden(name).items()}

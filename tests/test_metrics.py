@@ -12,6 +12,7 @@ import torch
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+import goldens
 from gbpn.errors import InputError
 from gbpn.metrics import (
     ERRORS,
@@ -54,11 +55,11 @@ def batch(seed: int, size: int = 3, height: int = 6, width: int = 7) -> tuple[to
     return target + noise * std + 0.1, target, std
 
 
-def test_golden(shared):
-    with np.load(shared / "parity" / "op_loss_metrics.npz") as arrays:
-        prediction, target = torch.from_numpy(arrays["pred"]), torch.from_numpy(arrays["target"])
-        names, wanted = arrays["metric_names"], arrays["metrics_per_sample"]
-    got = errors(prediction, target)
+@pytest.mark.parametrize("folder", goldens.SETS.values(), ids=goldens.SETS)
+def test_golden(folder):
+    arrays = goldens.read(folder / "op_loss_metrics.npz")
+    names, wanted = arrays["metric_names"], arrays["metrics_per_sample"]
+    got = errors(torch.from_numpy(arrays["pred"]), torch.from_numpy(arrays["target"]))
     for column, name in enumerate(names):
         np.testing.assert_allclose(got[GOLDEN_NAMES[str(name)]], wanted[:, column], rtol=2e-6, err_msg=name)
 

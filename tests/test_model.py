@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import json
+import functools
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
 
 import gbpn
+import goldens
 from gbpn.config import CONFIGS
 from gbpn.cost import multiply_adds, parameters
 from gbpn.errors import BackendError, InputError
@@ -35,9 +37,12 @@ def scene(height: int, width: int, share: float = 0.02) -> tuple[torch.Tensor, t
 # --- the released network ---------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def released(released_file: Path) -> gbpn.GBPN:
-    return gbpn.load(released_file, image_mean=(0, 0, 0), image_std=(1, 1, 1))
+NOISE = {
+    "golden_s": {"depth1": 8.2e-6, "conf1": 4.1e-5, "depth2": 3.4e-6, "conf2": 3.7e-5},
+    "golden_a": {"depth1": 3.9e-6, "conf1": 9.1e-5, "depth2": 3.2e-6, "conf2": 4.2e-5},
+    "golden_b": {"depth1": 1.2e-5, "conf1": 5.9e-5, "depth2": 1.9e-5, "conf2": 7.3e-5},
+}
+"""Float32 noise of the released network (GOLDENS.md); we allow ten times that."""
 
 
 def stages(
@@ -47,34 +52,46 @@ def stages(
     return list(pipeline.stages(pipeline.encode(image, intrinsics), SparseDepth(depth=sparse)))
 
 
-def compare(model: gbpn.GBPN, g: dict[str, torch.Tensor], noise: dict[str, dict[str, float]]) -> None:
-    """Both stages' mean and confidence logit within ten times the float32 noise of the released network."""
-    with torch.inference_mode():
-        for stage, result in enumerate(stages(model, g["image"], g["sparse"], g["K"]), 1):
-            answer = result.distribution
-            pairs = (("depth", answer.mean), ("conf", answer.confidence_logit))
-            for name, got in pairs:
-                key = f"{name}{stage}"
-                torch.testing.assert_close(got, g[key], rtol=0, atol=10 * noise[key]["max_abs"])
+@pytest.fixture(scope="module")
+def released_answers(released_file: Path) -> Callable[[str, str], dict[str, torch.Tensor]]:
+    """(golden, how) → both stages' mean and confidence logit; one run serves every set of goldens."""
+
+    @functools.cache
+    def model(fuse: bool) -> gbpn.GBPN:
+        return gbpn.load(released_file, fuse=fuse, image_mean=(0, 0, 0), image_std=(1, 1, 1))
+
+    @functools.cache
+    def answers(name: str, how: str) -> dict[str, torch.Tensor]:
+        network = model(how == "folded")
+        assert network.fused == (how == "folded")
+        network.use_backend("reference" if how == "reference" else "cpu")
+        g = goldens.tensors(goldens.COMPACT / f"{name}.npz")  # inputs are whole and the same in every set
+        out = {}
+        with torch.inference_mode():
+            for stage, result in enumerate(stages(network, g["image"], g["sparse"], g["K"]), 1):
+                out[f"depth{stage}"] = result.distribution.mean
+                out[f"conf{stage}"] = result.distribution.confidence_logit
+        return out
+
+    return answers
 
 
 @pytest.mark.parametrize(
-    ("name", "backend"),
-    [("golden_s", "cpu"), ("golden_a", "cpu"), ("golden_b", "cpu"), ("golden_s", "reference")],
+    ("name", "how"),
+    [
+        ("golden_s", "cpu"),
+        ("golden_a", "cpu"),
+        ("golden_b", "cpu"),
+        ("golden_s", "reference"),
+        ("golden_s", "folded"),  # norms folded into convolutions
+    ],
 )
-def test_released_numbers(golden, shared: Path, released: gbpn.GBPN, name: str, backend: str) -> None:
-    if backend == "cpu":
+def test_released_numbers(golden, released_answers, name: str, how: str) -> None:
+    if how != "reference":
         pytest.importorskip("gbpn._native", reason="needs the compiled extension")
-    whole = json.loads((shared / "parity" / "tolerances.json").read_text())["whole"]
-    compare(released.use_backend(backend), golden(name), whole[name]["noise_f32_vs_f64"])
-
-
-def test_released_numbers_with_folded_norms(golden, shared: Path, released_file: Path) -> None:
-    pytest.importorskip("gbpn._native", reason="needs the compiled extension")
-    model = gbpn.load(released_file, fuse=True, image_mean=(0, 0, 0), image_std=(1, 1, 1))
-    whole = json.loads((shared / "parity" / "tolerances.json").read_text())["whole"]
-    assert model.fused
-    compare(model, golden("golden_s"), whole["golden_s"]["noise_f32_vs_f64"])
+    g, answers = golden(name), released_answers(name, how)
+    for key, noise in NOISE[name].items():
+        goldens.assert_known_close(answers[key], g[key], atol=10 * noise)
 
 
 def on_meta(name: str) -> gbpn.GBPN:
@@ -82,11 +99,10 @@ def on_meta(name: str) -> gbpn.GBPN:
         return gbpn.build(name)
 
 
-def test_released_layout(shared: Path) -> None:
-    layout = json.loads((shared / "parity" / "layout.json").read_text())["tensors"]
+def test_released_layout() -> None:
     state = to_released(on_meta("gbpn-2").state_dict())
-    got = {name: (list(t.shape), str(t.dtype).removeprefix("torch.")) for name, t in state.items()}
-    assert got == {t["name"]: (t["shape"], t["dtype"]) for t in layout}
+    got = {name: (tuple(t.shape), str(t.dtype).removeprefix("torch.")) for name, t in state.items()}
+    assert got == {name: (shape, dtype) for name, shape, dtype in goldens.released_layout()}
     assert len(got) == 1182
 
 

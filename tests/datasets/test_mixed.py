@@ -54,6 +54,17 @@ def test_splits_follow_roles_and_hold_out_the_tail(tree: Path) -> None:
     assert len(open_dataset("pool", tree, split="evaluation", scenes=("own",))) == 4
 
 
+def test_at_least_the_share_is_held_out_of_every_scene(tmp_path: Path) -> None:
+    """Never less than the share, less than one frame more; the last frames, each once."""
+    write_scene(tmp_path / "own" / "hall", "train", frames=7)
+    for holdout in (0.01, 0.1, 0.2, 0.5, 0.6):
+        names = {
+            split: MixedDataset(tmp_path, split, holdout=holdout).names for split in ("train", "validation")
+        }
+        assert names["train"] + names["validation"] == [f"own/hall/{i:04}" for i in range(7)]
+        assert holdout * 7 <= len(names["validation"]) < holdout * 7 + 1
+
+
 def test_scenes_of_few_frames_can_be_shown_more_often(tree: Path) -> None:
     write_scene(tree / "street" / "one", "train", frames=2)
     options = {"holdout": 0.5, "repeat": {"street": 3}}

@@ -21,6 +21,17 @@ def test_a_partition_that_keeps_groups_together(letters: list[str], holdout: flo
         assert not {x[0] for x in train} & {x[0] for x in validation}
 
 
+@given(st.integers(2, 60), st.floats(0.01, 0.6))
+def test_about_the_share_is_held_out(count: int, holdout: float) -> None:
+    """Of one group the last items, rounded, of many groups every (1 / holdout)-th; the order stays."""
+    alone = part(list(range(count)), "validation", holdout, lambda _: "a")
+    assert alone == list(range(count - len(alone), count))
+    assert len(alone) == max(round(count * holdout), 1)
+    apart = part(list(range(count)), "validation", holdout, lambda item: f"{item:03}")
+    period = max(min(round(1 / holdout), count), 2)
+    assert apart == [item for item in range(count) if item % period == period - 1]
+
+
 def test_without_holdout_there_is_no_validation() -> None:
     assert part(["a1", "b2"], "train", 0.0, lambda x: x[0]) == ["a1", "b2"]
     with pytest.raises(InputError, match="holdout"):

@@ -137,8 +137,8 @@ def test_nonlocal_step_is_the_references_twin(
 
 @pytest.mark.usefixtures("poisoned")
 @pytest.mark.parametrize("case", ["c0", "c1"])
-def test_golden_sweeps(golden, case: str) -> None:
-    parity.test_sweeps_one_by_one(on_device(golden), "triton", case)
+def test_golden_sweeps(one_golden, case: str) -> None:
+    parity.test_sweeps_one_by_one(on_device(one_golden), "triton", case)
 
 
 @pytest.fixture
@@ -151,13 +151,13 @@ def one_program_per_image(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(nonlocal_operator, "BLOCK", 1024)
 
 
-def test_golden_nonlocal_steps(golden) -> None:
-    parity.test_nonlocal_steps(on_device(golden), "triton")
+def test_golden_nonlocal_steps(one_golden) -> None:
+    parity.test_nonlocal_steps(on_device(one_golden), "triton")
 
 
 @pytest.mark.usefixtures("one_program_per_image")
-def test_golden_inference_of_both_stages(golden) -> None:
-    parity.test_whole_inference_of_both_stages(on_device(golden), "triton")
+def test_golden_inference_of_both_stages(one_golden) -> None:
+    parity.test_whole_inference_of_both_stages(on_device(one_golden), "triton")
 
 
 def moved(box: Any, device: str) -> Any:
@@ -187,12 +187,12 @@ def test_gradients_of_a_whole_inference() -> None:
 
 
 @pytest.mark.parametrize("label", parity.SWEEPS)
-def test_golden_gradients_of_a_sweep(golden, label: str) -> None:
-    parity.test_gradients_of_a_sweep(on_device(golden), "triton", label)
+def test_golden_gradients_of_a_sweep(one_golden, label: str) -> None:
+    parity.test_gradients_of_a_sweep(on_device(one_golden), "triton", label)
 
 
-def test_golden_gradients_of_a_nonlocal_step(golden) -> None:
-    parity.test_gradients_of_a_nonlocal_step(on_device(golden), "triton")
+def test_golden_gradients_of_a_nonlocal_step(one_golden) -> None:
+    parity.test_gradients_of_a_nonlocal_step(on_device(one_golden), "triton")
 
 
 def test_torch_accepts_the_operators() -> None:

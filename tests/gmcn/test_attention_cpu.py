@@ -194,6 +194,23 @@ def test_cost_counts_scores_and_weighted_sum() -> None:
     assert counter.get_total_flops() == 7 * one_product
 
 
+@pytest.mark.parametrize(("height", "width"), [(9, 11), (3, 20), (20, 5), (2, 3), (7, 7)])
+@pytest.mark.parametrize("kernel", [3, 7])
+def test_the_cost_is_that_of_the_products_of_the_definition(height: int, width: int, kernel: int) -> None:
+    """As torch counts the reference, windows that do not fit included; five products on the way back."""
+    shape = (2, 4, height, width, kernel, 2)
+    inputs, cotangent = draw(shape, torch.float64, batch=2)
+    counts = []
+    for module in (reference, cpu):
+        with FlopCounterMode(display=False) as counter, torch.no_grad():
+            module.neighbourhood_attention(*inputs, dilation=2)
+        counts.append(counter.get_total_flops())
+    assert counts[0] == counts[1] > 0
+    with FlopCounterMode(display=False) as counter:
+        cpu.neighbourhood_attention(*inputs, dilation=2).backward(cotangent)
+    assert counter.get_total_flops() == counts[0] * (2 + 5) // 2
+
+
 def test_half_precision_is_attended_in_single() -> None:
     half = [tensor.detach().bfloat16() for tensor in draw((1, 8, 8, 8, 3, 1), torch.float32)[0]]
     attended = neighbourhood_attention(*half, backend="cpu")

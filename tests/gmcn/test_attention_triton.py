@@ -75,8 +75,8 @@ def test_twins_in_several_tiles() -> None:
 
 @pytest.mark.usefixtures("large_tiles")
 @pytest.mark.parametrize("case", ["d1", "d3", "d4"])
-def test_released_numbers(golden, case: str) -> None:
-    laws.test_released_numbers(on_device(golden), "triton", case)
+def test_released_numbers(one_golden, case: str) -> None:
+    laws.test_released_numbers(on_device(one_golden), "triton", case)
 
 
 @pytest.mark.usefixtures("large_tiles")

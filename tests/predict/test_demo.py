@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from PIL import Image
 
 import gbpn
 from gbpn import scenes
+from gbpn.baselines import linear
+from gbpn.formats.calibration import read_intrinsics
+from gbpn.formats.depth_files import read_depth
+from gbpn.formats.images import read_image
 from gbpn.predict import demo
+from gbpn.predict.inputs import as_sparse
 from gbpn.weights.files import EMBEDDED
 
 
@@ -19,6 +26,61 @@ def test_cases_cover_every_scene_and_sparsity() -> None:
     assert {case.scene for case in cases} == set(scenes.names())
     assert len({(case.scene, case.name) for case in cases}) == len(cases)
     assert {"500", "50", "1", "tof", "lidar64"} <= {case.name for case in cases}
+
+
+def test_sensors_measure_what_their_captions_say() -> None:
+    """The exact depth at so many places; the same ones at every call; zones average."""
+    counts = {"500": 500, "50": 50, "1": 1, "tof": 64}
+    measured = {}
+    for case in demo.cases():
+        sample = scenes.load(case.scene)
+        sparse = case.measure(sample, np.random.default_rng(demo.SEED))
+        there = sparse > 0
+        measured[case.scene, case.name] = int(there.sum())
+        if case.name != "tof":
+            assert torch.equal(sparse[there], sample.target[there])
+        if case.name in counts:
+            assert int(there.sum()) == counts[case.name]
+            assert case.caption.startswith(("one", "a", case.name))
+    assert measured["street", "lidar64"] > 3 * measured["street", "lidar16"] > 0
+
+
+def test_a_shown_case_is_the_completer_held_against_exact_depth(completer: gbpn.DepthCompleter) -> None:
+    case = next(case for case in demo.cases() if (case.scene, case.name) == ("living_room", "50"))
+    sample = scenes.load(case.scene)
+    sample = replace(sample, sparse=case.measure(sample, np.random.default_rng(demo.SEED)))
+    shown = demo.show(completer, case)
+    known = sample.target[0] > 0
+    off = completer(sample.image, sample.sparse, sample.intrinsics).depth - sample.target[0].numpy()
+    assert shown.points == 50
+    assert shown.rmse == pytest.approx(float(np.sqrt((off[known.numpy()] ** 2).mean())), rel=1e-4)
+    off = (linear(sample).mean[0, 0] - sample.target[0])[known]
+    assert shown.interpolated == pytest.approx(float(off[off.isfinite()].square().mean().sqrt()), rel=1e-4)
+    assert shown.within is None
+    assert shown.seconds > 0
+    table = demo.page([shown], completer)
+    for cell in ("living room", case.caption, "50", f"{shown.rmse:.3f}", f"{shown.interpolated:.3f}", "–"):
+        assert f"<td>{cell}</td>" in table
+    assert "Living room" in table
+    assert "3+4 iterations" in table
+    stated = demo.page([replace(shown, within=0.68)], completer)
+    assert "<td>68%</td>" in stated
+
+
+def test_the_example_files_are_the_scene(tmp_path: Path) -> None:
+    demo.write_example(tmp_path, "bedroom")
+    sample = scenes.load("bedroom")
+    depth = read_depth(tmp_path / "depth.png", 1000)
+    there = depth > 0
+    assert int(there.sum()) == 500
+    torch.testing.assert_close(depth[there], sample.target[there], rtol=0, atol=1.1e-3)
+    first, *lines = (tmp_path / "points.csv").read_text().splitlines()
+    assert first == "x,y,depth"
+    table = as_sparse(tmp_path / "points.csv", *depth.shape[1:])
+    torch.testing.assert_close(table, depth, rtol=0, atol=1.6e-3)
+    assert len(lines) == 500
+    torch.testing.assert_close(read_intrinsics(tmp_path / "camera.txt"), sample.intrinsics, rtol=0, atol=1e-3)
+    assert float((read_image(tmp_path / "photo.jpg") - sample.image).abs().mean()) < 0.03
 
 
 def test_the_page_stands_alone(

@@ -171,6 +171,47 @@ def test_a_planted_outlier_is_found(plain: gbpn.DepthCompleter, picture: np.ndar
     assert worst.sigmas > 8
 
 
+@pytest.mark.parametrize("count", [3, 7, 8, 12])
+def test_what_is_usual_is_asked_of_eight_measurements_or_more(
+    plain: gbpn.DepthCompleter, picture: np.ndarray, count: int
+) -> None:
+    """Fewer cannot tell what is usual: then a sigma is the field's own, whatever the others' disagreement."""
+    sigmas = torch.linspace(0.5, 3, count)
+    usual = plain.session(picture, CAMERA)._usual(sigmas)
+    assert usual == pytest.approx(
+        1.0 if count < 8 else float(sigmas.sort().values[(count - 1) // 2]) / 0.6745
+    )
+
+
+def test_what_the_others_say_of_an_outlier_is_a_run_without_it(
+    plain: gbpn.DepthCompleter, picture: np.ndarray
+) -> None:
+    rng = np.random.default_rng(0)
+    place = rng.choice(40 * 56, 25, replace=False)
+    y, x = place // 56, place % 56
+    metres = smooth(picture)[y, x]
+    honest, session = plain.session(picture, CAMERA), plain.session(picture, CAMERA)
+    honest.add(x, y, metres)
+    session.add(x, y, metres)
+    free = next((r, c) for r in range(20, 40) for c in range(30, 56) if (r * 56 + c) not in set(place))
+    session.add(free[1], free[0], 40.0)
+    (found,) = session.outliers()
+    assert (found.x, found.y, found.depth) == (free[1], free[0], 40.0)
+    assert found.expected == pytest.approx(float(honest.depth[free]), rel=0.1)  # without other suspects too
+    assert found.sigmas > 4
+    assert session.outliers(limit=found.sigmas * 1.01) == []
+
+
+def test_one_measurement_contradicts_nothing(plain: gbpn.DepthCompleter, picture: np.ndarray) -> None:
+    session = plain.session(picture, CAMERA)
+    session.add(5, 5, 2.0)
+    assert session.outliers(limit=0.0) == []
+    session.add([50, 30], [35, 20], [2.5, 9.0])
+    found = session.outliers(limit=0.0)  # all are suspects, and none is left to judge them
+    assert sorted(one.depth for one in found) == [2.0, 2.5, 9.0]
+    assert [one.sigmas for one in found] == sorted((one.sigmas for one in found), reverse=True)
+
+
 def test_video_keeps_messages_while_the_camera_stands_still(
     plain: gbpn.DepthCompleter, picture: np.ndarray, points: tuple
 ) -> None:
