@@ -180,13 +180,18 @@ View Border::read(const nb::handle &tensor, const std::string &name, Shape shape
                 wanted.common ? wanted.common->admits(view.shape[axis]) : wanted.fixed == view.shape[axis];
         }
     }
+    const std::string wanted = good ? "" : text_of(shape);  // before this tensor decides a length
+    for (int axis = 0; good && axis < view.rank; ++axis)
+        if (Size *common = shape.begin()[axis].common) {
+            good = common->admits(view.shape[axis]);  // also where one length is wanted twice
+            common->length = view.shape[axis];
+        }
     if (!good) {
         std::vector<int64_t> got;
         for (size_t axis = 0; axis < array.ndim(); ++axis) got.push_back(int64_t(array.shape(axis)));
-        refuse(name + " must have shape " + text_of(shape) + "; got " + text_of(got.data(), got.size()));
+        refuse(name + " must have shape " + (wanted.empty() ? text_of(shape) : wanted) + "; got " +
+               text_of(got.data(), got.size()));
     }
-    for (int axis = 0; axis < view.rank; ++axis)
-        if (Size *common = shape.begin()[axis].common) common->length = view.shape[axis];
     view.data = const_cast<void *>(array.data());
     if (elements(view) > 0 && !fits(view, layout))
         refuse(name + " must have " + text_of(layout) + "; got strides " + text_of(view.stride, view.rank));
