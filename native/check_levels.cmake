@@ -1,6 +1,8 @@
-# Fails unless every symbol that kernel objects share with others lies in the namespace of their instruction set.
+# Fails unless every symbol that kernel objects show to others lies in the namespace of their
+# instruction set.
 # usage: cmake -DNM=nm -DLEVEL=avx2 "-DOBJECTS=a.o;b.o" -P native/check_levels.cmake
-# An inline function outside of it would be kept once for all sets, perhaps with instructions that a CPU lacks.
+# An inline function outside of it would be kept once for all sets, perhaps with instructions that a CPU
+# lacks.
 string(LENGTH "${LEVEL}" length)
 set(own "N4gbpn${length}${LEVEL}")  # gbpn::LEVEL:: as compilers write it
 set(strangers "")
