@@ -8,19 +8,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from gbpn.errors import BackendError
 from gbpn.gaussian import Gaussian
+from gbpn.gbp import operators
 from gbpn.gbp.state import Messages
 from gbpn.mrf import MRF, LocalEdges
-
-try:
-    from gbpn.gbp import operators
-except ImportError as error:
-    raise BackendError(
-        'backend="cpu" needs the compiled module gbpn._native, which is not here: install a C++ compiler and '
-        "reinstall gbpn (pip install --force-reinstall --no-deps gbpn), or run scripts/build_native.sh in a "
-        f'checkout; backend="reference" works without ({error})'
-    ) from error
 
 
 def sweep(

@@ -6,13 +6,10 @@ leave channels-last maps that are then copied; the compiled form writes the plan
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
-
 import torch
 from torch import Tensor, nn
 
-COMPILED = importlib.util.find_spec("gbpn._native") is not None
+from gbpn.backends import COMPILED, native
 
 
 class Upscale(nn.ConvTranspose2d):
@@ -35,9 +32,12 @@ class Upscale(nn.ConvTranspose2d):
 def _upscale(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     """x [B, C, H, W], weight [C, out, 2, 2] → [B, out, 2H, 2W], contiguous."""
     planes = _shape(x, weight, bias)
-    native = importlib.import_module("gbpn._native")
     by_channel = weight.detach().transpose(0, 1).contiguous()  # [out, C, 2, 2]
-    native.upscale(x.detach(), by_channel, bias.detach().contiguous(), torch.get_num_threads(), planes)
+    native().upscale(
+        inputs={"x": x.detach(), "weight": by_channel, "bias": bias.detach().contiguous()},
+        outputs={"planes": planes},
+        threads=torch.get_num_threads(),
+    )
     return planes
 
 
