@@ -48,6 +48,8 @@ class Start:
     """Added to the confidence logit."""
     difference: float = 1.0
     """What an output of 1 means as an expected difference, in the field's unit; the start itself is 0."""
+    share: float = 0.5
+    """Of the depth-like map's steps in the expected differences."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,6 +115,11 @@ class ModelConfig:
     network draws; 0 leaves it out."""
     detail: int = 0
     """Channels of a full-resolution branch that corrects what the heads say; 0 leaves it out."""
+    prior: bool = False
+    """Whether the network draws a depth-like map whose steps enter the expected differences."""
+    density: int = 0
+    """Hidden channels of the function by which the density of the measurements changes the field; 0 leaves it
+    out."""
     second_stage: str = "fusion"
     """"fusion": the paper's second U-Net; "refine": a narrow network that corrects the first drawing."""
     refine_widths: tuple[int, ...] = (32, 48, 64, 96)
@@ -136,6 +143,11 @@ class ModelConfig:
             raise InputError(f"config window must be odd; got {self.window}")
         if not isinstance(self.contrast, int | float) or self.contrast < 0:
             raise InputError(f"config contrast must be a number, 0 or more; got {self.contrast!r}")
+        if self.prior and (self.depth_scale != "log" or self.solver != "gbp"):
+            raise InputError(
+                "config prior=True needs solver='gbp' and depth_scale='log': the map's steps are differences of "
+                f"log depth; got {self.solver!r} and {self.depth_scale!r}"
+            )
         if len(self.decoder_widths) != 4:
             raise InputError(f"config decoder_widths must have four entries; got {self.decoder_widths}")
         if self.encoder == "global-local":

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import torch
 from torch import Tensor, nn
 
 from gbpn.config import ModelConfig
 from gbpn.gmcn.decoder import Decoder
+from gbpn.gmcn.density import DensityResponse
 from gbpn.gmcn.drawing import ChannelLayout, Drawing
 from gbpn.gmcn.encoder import GlobalLocalEncoder
 from gbpn.gmcn.heads import Heads
@@ -43,6 +45,9 @@ class GMCN(nn.Module):
             self.encoder.widths, config.decoder_widths, activation=config.decoder_activation
         )
         self.heads = Heads(config, self.decoder.widths[0], self.layout)
+        self.response: DensityResponse | None = None
+        if config.prior or config.density:
+            self.response = DensityResponse(config.density, config.start.share if stage == 0 else None)
 
     def draw(self, image: Tensor, intrinsics: Tensor) -> Drawing:
         """The first stage: a field from the normalised image [B, 3, H, W] alone."""
@@ -50,10 +55,12 @@ class GMCN(nn.Module):
 
     def redraw(self, seen: Seen, before: Drawing) -> Drawing:
         """The second stage: a field from image, depth and confidence; as published, not from measurements."""
-        return self(second_stage_input(seen), before.features)
+        drawing: Drawing = self(second_stage_input(seen), before.features)
+        return replace(drawing, responses=before.responses + drawing.responses)
 
     def forward(self, maps: Tensor, context: Sequence[Tensor] | None = None) -> Drawing:
         """maps [B, 6 or 7, H, W], H and W multiples of `MULTIPLE`."""
         features = self.decoder(self.encoder(maps, context))
         image = maps[:, :3]
-        return self.layout.read(self.heads(features[0], image), image).with_features(tuple(features))
+        drawing = self.layout.read(self.heads(features[0], image), image).with_features(tuple(features))
+        return drawing if self.response is None else replace(drawing, responses=(self.response,))

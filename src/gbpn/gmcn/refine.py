@@ -7,6 +7,7 @@ two-stage model is the one-stage model with more iterations. A trained first sta
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 import torch
@@ -16,6 +17,7 @@ from torch.nn import functional
 from gbpn.config import ModelConfig
 from gbpn.errors import InputError
 from gbpn.gmcn.blocks import ConvNorm, ResidualBlock, initialise
+from gbpn.gmcn.density import DensityResponse
 from gbpn.gmcn.drawing import ChannelLayout, Drawing, HeadMaps
 from gbpn.gmcn.position import Seen, second_stage_input
 from gbpn.gmcn.upscale import Upscale
@@ -56,6 +58,7 @@ class Refiner(nn.Module):
         self.block = ResidualBlock(widths[0])
         self.last = Upscale(widths[0], sum(self.layout.channels.values()))
         initialise(self)
+        self.response = DensityResponse(config.density) if config.prior or config.density else None
         nn.init.zeros_(self.last.weight)
         assert self.last.bias is not None
         nn.init.zeros_(self.last.bias)
@@ -75,7 +78,8 @@ class Refiner(nn.Module):
         drawn = before.maps.by_name().items()
         corrected = {name: old + new for (name, old), new in zip(drawn, corrections, strict=True)}
         redrawn = self.layout.read(HeadMaps(**corrected), seen.image)
-        return redrawn.with_features(before.features)
+        own = () if self.response is None else (self.response,)
+        return replace(redrawn, features=before.features, responses=before.responses + own)
 
 
 def cues(seen: Seen) -> Tensor:

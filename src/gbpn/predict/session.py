@@ -244,8 +244,7 @@ class Session:
             self._points, self._messages = {}, None
         self._image, self._camera, self._sketch = picture, camera, sketch
         self._notices = (notice,) if notice else ()
-        # both directions of every edge once, instead of at every refresh
-        self._drawing = replace(sketch.drawing, local=sketch.drawing.local.directed())
+        self._drawing = sketch.drawing.prepared()
 
     @torch.inference_mode()
     def _refresh(self) -> CompletedDepth:

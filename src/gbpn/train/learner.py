@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from gbpn.depth import DepthDistribution
 from gbpn.errors import InputError
-from gbpn.losses import l2_loss, probability_loss, scale_free_loss
+from gbpn.losses import l2_loss, probability_loss, scale_free_loss, shape_loss
 from gbpn.model import GBPN, AffineModel, Sketch
 from gbpn.train.recipe import Recipe
 
@@ -25,6 +25,7 @@ class Learner(nn.Module):
         super().__init__()
         self.model = model
         self.first_stage = 0.0 if recipe.freeze_first_stage else recipe.first_stage
+        self.prior = recipe.prior
         self.loss = _loss(recipe)
         self.frozen = _norms(model, recipe)
         self.fast: list[GBPN] = []  # not a part of this module: nothing of it learns or is saved
@@ -43,12 +44,18 @@ class Learner(nn.Module):
         if not isinstance(self.model, GBPN):
             return {"loss": self.loss(self.model(image, sparse, intrinsics), target)}
         draw = self._frozen_draw if self.freezes else self.model.draw
-        *before, answer = self.model.stages(draw(image, intrinsics), sparse)
+        sketch = draw(image, intrinsics)
+        *before, answer = self.model.stages(sketch, sparse)
         last = self.loss(answer.distribution, target)
-        if not (before and self.first_stage):
-            return {"loss": last}
-        first = self.loss(before[0].distribution, target)
-        return {"loss": last + self.first_stage * first, "first_stage": first, "last_stage": last}
+        losses = {"loss": last}
+        if before and self.first_stage:
+            first = self.loss(before[0].distribution, target)
+            losses = {"loss": last + self.first_stage * first, "first_stage": first, "last_stage": last}
+        priors = [stage.drawing.prior for stage in (*before, answer) if stage.drawing.prior is not None]
+        if priors and self.prior:
+            shape = torch.stack([shape_loss(sketch.frame.cropped(prior), target) for prior in priors]).mean()
+            losses |= {"loss": losses["loss"] + self.prior * shape, "prior": shape}
+        return losses
 
     @torch.no_grad()
     def _frozen_draw(self, image: Tensor, intrinsics: Tensor) -> Sketch:

@@ -49,6 +49,8 @@ class Recipe:
     """probability (the paper's), scale-free (errors relative to the frame's depth), or l2 (ablation V1)."""
     first_stage: float = 0.0
     """Weight of the first stage's own loss; the paper supervises the last stage only."""
+    prior: float = 0.0
+    """Weight of the depth-like maps' own loss, for models that have them."""
     freeze_first_stage: bool = False
     """Keep a trained first stage as it is and teach the second one only."""
     freeze_encoder_statistics: bool = False
