@@ -48,6 +48,8 @@ class Start:
     """Added to the confidence logit."""
     difference: float = 1.0
     """What an output of 1 means as an expected difference, in the field's unit; the start itself is 0."""
+    offset: float = 0.0
+    """Pixels from a receiver to the senders of its learned edges, which lie on a circle."""
     share: float = 0.5
     """Of the depth-like map's steps in the expected differences."""
 
@@ -79,7 +81,9 @@ class ModelConfig:
     edges: str = "directed"
     """"directed": both ends of an edge have parameters of their own; "symmetric": a true Markov field."""
     dynamic: bool = True
-    """Whether every iteration has parameters of its own."""
+    """Whether every iteration has parameters of its own, drawn at full resolution."""
+    iteration_corrections: bool = False
+    """Whether every iteration corrects shared maps at a quarter of the resolution; instead of `dynamic`."""
     reweighting: float = 1.0
     """ρ of reweighted belief propagation; 1 is the paper."""
     confidence: str = "sum"
@@ -124,6 +128,9 @@ class ModelConfig:
     """"fusion": the paper's second U-Net; "refine": a narrow network that corrects the first drawing."""
     refine_widths: tuple[int, ...] = (32, 48, 64, 96)
     """Channels of the "refine" second stage at 1/2, 1/4, 1/8 and 1/16."""
+    refine_units: tuple[int, ...] = ()
+    """Further global-local units of the "refine" second stage at 1/2, 1/4, …, which attend to the first one's
+    features of that level from 1/8 on; empty for none."""
 
     start: Start = field(default_factory=Start)
     """What the heads say before training."""
@@ -148,6 +155,8 @@ class ModelConfig:
                 "config prior=True needs solver='gbp' and depth_scale='log': the map's steps are differences of "
                 f"log depth; got {self.solver!r} and {self.depth_scale!r}"
             )
+        if self.iteration_corrections and self.dynamic:
+            raise InputError("config iteration_corrections is instead of dynamic: set dynamic=False")
         if len(self.decoder_widths) != 4:
             raise InputError(f"config decoder_widths must have four entries; got {self.decoder_widths}")
         if self.encoder == "global-local":

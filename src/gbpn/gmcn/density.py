@@ -22,6 +22,8 @@ WINDOWS = (1, 5, 17)
 FEATURES = len(WINDOWS) + 1
 USUAL, SPAN = -5.0, 3.0
 """Log density of about 500 points in a frame of NYUv2, and what counts as a large change of it."""
+SPEED = 8.0
+"""Outputs of the response count this much: a handful of numbers that should not wait for small steps."""
 FARTHEST = 6.0
 """No precision is changed by more than exp of this."""
 
@@ -65,7 +67,7 @@ class DensityResponse(nn.Module):
     def __init__(self, width: int, share: float | None = None) -> None:
         """`share`: of the map's steps before training; None for a response that only adds to another one."""
         super().__init__()
-        logit = 0.0 if share is None else math.log(share / (1 - share))
+        logit = 0.0 if share is None else math.log(share / (1 - share)) / SPEED
         self.constant = nn.Parameter(torch.tensor([0.0] * (len(Response._fields) - 1) + [logit]))
         self.function = None
         if width:
@@ -84,7 +86,7 @@ class DensityResponse(nn.Module):
 def respond(parts: Sequence[DensityResponse], measured: Tensor) -> Response:
     """What the sum of `parts` says for measurements at `measured` [B, 1, H, W]."""
     features = density_features(measured)
-    raw = torch.stack([part(features) for part in parts]).sum(0)
+    raw = SPEED * torch.stack([part(features) for part in parts]).sum(0)
     change = FARTHEST * torch.tanh(raw[:, :-1] / FARTHEST)
     small = torch.cat((change[:, :3].exp(), change[:, 3:], raw[:, -1:].sigmoid()), dim=1)
     size = (measured.shape[-2], measured.shape[-1])

@@ -50,18 +50,21 @@ def far_steps(prior: Tensor, offset: Tensor) -> Tensor:
 def with_local_steps(
     local: LocalEdges | SymmetricEdges, prior: Tensor, share: Tensor
 ) -> LocalEdges | SymmetricEdges:
-    """Differences (1 − share)·(their own) + share·(steps of the map); share [B, 1, H, W] in [0, 1]."""
+    """Differences (their own) + share·(steps of the map); share [B, 1, H, W] in [0, 1].
+
+    A map of zeros changes nothing, so a trained network can get one and loses nothing.
+    """
     if isinstance(local, SymmetricEdges):
         places = SYMMETRIC_RING[: local.weight.shape[2]]
         steps = local_steps(prior, places)[:, None]  # [B, 1, U, H, W]
-        return replace(local, difference=torch.lerp(local.difference, steps, share[:, None]))
+        return replace(local, difference=torch.addcmul(local.difference, steps, share[:, None]))
     edges = local.weight.shape[3]
     places = tuple(RING[slot] for direction in range(4) for slot in senders(direction, edges))
     steps = -local_steps(prior, places).unflatten(1, (4, edges))[:, None]  # receiver − sender
-    return replace(local, difference=torch.lerp(local.difference, steps, share[:, None, None]))
+    return replace(local, difference=torch.addcmul(local.difference, steps, share[:, None, None]))
 
 
 def with_far_steps(far: NonLocalEdges, prior: Tensor, share: Tensor) -> NonLocalEdges:
     """As `with_local_steps`, for learned edges."""
     steps = far_steps(prior, far.offset)
-    return replace(far, difference=torch.lerp(far.difference, steps, share[:, None]))
+    return replace(far, difference=torch.addcmul(far.difference, steps, share[:, None]))

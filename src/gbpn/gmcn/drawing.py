@@ -13,6 +13,7 @@ from torch.nn import functional
 from gbpn.config import ModelConfig, Start
 from gbpn.gmcn.density import DensityResponse, redamped, respond
 from gbpn.gmcn.depth_prior import with_far_steps, with_local_steps
+from gbpn.gmcn.iteration_corrections import corrected_far, corrected_local
 from gbpn.mrf import MRF, RING, SYMMETRIC_RING, LocalEdges, NonLocalEdges, SymmetricEdges, senders, shift
 
 SMALLEST_WEIGHT = 1e-10
@@ -82,7 +83,7 @@ class Drawing:
         """The drawing as the density of these measurements wants it."""
         change = respond(self.responses, measured)
         local, far = self.local, self.nonlocal_
-        by_edge = change.local.unflatten(1, (1,) * (local.weight.dim() - 3))
+        by_edge = change.local.unflatten(1, (1,) * (local.weight.dim() - 3))  # [B, 1, (1,) 1, H, W]
         damping = redamped(local.damping, change.damping)
         local = replace(local, weight=local.weight * by_edge, damping=damping)
         if far is not None:
@@ -95,6 +96,11 @@ class Drawing:
     def prepared(self) -> Drawing:
         """With both directions of every edge written out once, where no measurement changes them later."""
         return self if self.responses else replace(self, local=self.local.directed())
+
+    def corrected(self, corrections: Tensor) -> Drawing:
+        """With what each iteration changes, [B, T, channels, H, W] as `IterationCorrections` says it."""
+        far = None if self.nonlocal_ is None else corrected_far(self.nonlocal_, corrections)
+        return replace(self, local=corrected_local(self.local, corrections), nonlocal_=far)
 
     def with_features(self, features: tuple[Tensor, ...]) -> Drawing:
         return replace(self, features=features)
@@ -154,6 +160,28 @@ class ChannelLayout:
         if self.prior:
             channels["prior"] = 1
         return channels
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """What each channel means, all heads one after the other."""
+        edges = [f"local {n}" for n in range(self.local_edges)]
+        edges += [f"learned {n}" for n in range(self.nonlocal_edges)]
+        pairwise = [f"{edge}, set {t}" for t in range(self.sets) for edge in edges]
+        dampings = ("local", "learned") if self.nonlocal_edges else ("local",)
+        meanings = {
+            "weight": ["unary", "residual", *pairwise],
+            "difference": pairwise,
+            "damping": [f"{kind}, set {t}" for t in range(self.sets) for kind in dampings],
+            "offset": [
+                f"{axis} {n}, set {t}"
+                for t in range(self.sets)
+                for n in range(self.nonlocal_edges)
+                for axis in ("row", "column")
+            ],
+            "contrast": edges[: self.local_edges],
+            "prior": ["prior"],
+        }
+        return tuple(f"{name}: {meaning}" for name in self.channels for meaning in meanings[name])
 
     @property
     def neighbour_of(self) -> tuple[tuple[int, int], ...]:
@@ -228,7 +256,9 @@ class ChannelLayout:
             "damping": torch.full((channels["damping"],), damping),
         }
         if "offset" in channels:
-            biases["offset"] = torch.zeros(channels["offset"])
+            angles = torch.arange(self.nonlocal_edges) * (2 * math.pi / self.nonlocal_edges)
+            ring = torch.stack((angles.sin(), angles.cos()), dim=1) * start.offset  # (row, column) each
+            biases["offset"] = ring.flatten().repeat(self.sets)
         if "contrast" in channels:
             biases["contrast"] = torch.full((channels["contrast"],), _inverse_softplus(1.0))
         if "prior" in channels:

@@ -14,6 +14,7 @@ from gbpn.gmcn.density import DensityResponse
 from gbpn.gmcn.drawing import ChannelLayout, Drawing
 from gbpn.gmcn.encoder import GlobalLocalEncoder
 from gbpn.gmcn.heads import Heads
+from gbpn.gmcn.iteration_corrections import IterationCorrections
 from gbpn.gmcn.lite import LiteEncoder
 from gbpn.gmcn.position import Seen, first_stage_input, second_stage_input
 
@@ -45,6 +46,12 @@ class GMCN(nn.Module):
             self.encoder.widths, config.decoder_widths, activation=config.decoder_activation
         )
         self.heads = Heads(config, self.decoder.widths[0], self.layout)
+        self.corrections: IterationCorrections | None = None
+        if config.iteration_corrections:
+            self.corrections = IterationCorrections(
+                self.decoder.widths[1], config.iterations[stage], config.nonlocal_edges
+            )
+            self.corrections.start()
         self.response: DensityResponse | None = None
         if config.prior or config.density:
             self.response = DensityResponse(config.density, config.start.share if stage == 0 else None)
@@ -63,4 +70,6 @@ class GMCN(nn.Module):
         features = self.decoder(self.encoder(maps, context))
         image = maps[:, :3]
         drawing = self.layout.read(self.heads(features[0], image), image).with_features(tuple(features))
+        if self.corrections is not None:
+            drawing = drawing.corrected(self.corrections(features[1]))
         return drawing if self.response is None else replace(drawing, responses=(self.response,))

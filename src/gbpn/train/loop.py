@@ -26,6 +26,7 @@ from gbpn.train.averaging import WeightAverage
 from gbpn.train.calibration import calibrate
 from gbpn.train.distributed import average, synchronise_batch_norm
 from gbpn.train.folder import RunFolder
+from gbpn.train.growth import grown
 from gbpn.train.learner import Learner
 from gbpn.train.order import StepOrder
 from gbpn.train.recipe import Recipe
@@ -290,7 +291,8 @@ def _continued(recipe: Recipe) -> GBPN | AffineModel:
     """The model of `start_from`, changed as the recipe says; parts that it did not have start afresh."""
     trained = checkpoint.load(recipe.start_from)
     model = from_config(trained.config.overridden(recipe.model_options))
-    _fill(model, trained.state_dict(), recipe.start_from)
+    state = grown(trained.state_dict(), model.state_dict(), trained.config, model.config)
+    _fill(model, state, recipe.start_from)
     if recipe.first_stage_from:
         other = checkpoint.load(recipe.first_stage_from).state_dict()
         first = {name: tensor for name, tensor in other.items() if name.startswith("first.")}
