@@ -48,6 +48,9 @@ class Start:
     """Added to the confidence logit."""
     difference: float = 1.0
     """What an output of 1 means as an expected difference, in the field's unit; the start itself is 0."""
+    learned: float = 1.0
+    """Factor of the learned edges' precision, for fields that respond to density; small where such edges are
+    added to a trained field."""
     offset: float = 0.0
     """Pixels from a receiver to the senders of its learned edges, which lie on a circle."""
     share: float = 0.5
@@ -121,6 +124,8 @@ class ModelConfig:
     """Channels of a full-resolution branch that corrects what the heads say; 0 leaves it out."""
     prior: bool = False
     """Whether the network draws a depth-like map whose steps enter the expected differences."""
+    prior_widths: tuple[int, ...] = (32, 48, 64)
+    """Channels of the map's own decoder at 1/4, 1/8 and 1/16."""
     density: int = 0
     """Hidden channels of the function by which the density of the measurements changes the field; 0 leaves it
     out."""
@@ -155,6 +160,8 @@ class ModelConfig:
                 "config prior=True needs solver='gbp' and depth_scale='log': the map's steps are differences of "
                 f"log depth; got {self.solver!r} and {self.depth_scale!r}"
             )
+        if len(self.prior_widths) != 3:
+            raise InputError(f"config prior_widths must have three entries; got {self.prior_widths}")
         if self.iteration_corrections and self.dynamic:
             raise InputError("config iteration_corrections is instead of dynamic: set dynamic=False")
         if len(self.decoder_widths) != 4:
@@ -195,6 +202,7 @@ class ModelConfig:
             decoder_widths=tuple(times(w, 4) for w in self.decoder_widths),
             head_width=times(self.head_width, 4),
             refine_widths=tuple(times(w, 4) for w in self.refine_widths),
+            prior_widths=tuple(times(w, 4) for w in self.prior_widths),
             detail=times(self.detail, 4) if self.detail else 0,
         )
 

@@ -15,6 +15,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from gbpn.config import Start
+
 CELL = 8
 """Pixels of a side of the squares on which density is counted; a divisor of `gbpn.gmcn.MULTIPLE`."""
 WINDOWS = (1, 5, 17)
@@ -24,7 +26,7 @@ USUAL, SPAN = -5.0, 3.0
 """Log density of about 500 points in a frame of NYUv2, and what counts as a large change of it."""
 SPEED = 8.0
 """Outputs of the response count this much: a handful of numbers that should not wait for small steps."""
-FARTHEST = 6.0
+FARTHEST = 8.0
 """No precision is changed by more than exp of this."""
 
 
@@ -64,11 +66,14 @@ class DensityResponse(nn.Module):
     first one's.
     """
 
-    def __init__(self, width: int, share: float | None = None) -> None:
-        """`share`: of the map's steps before training; None for a response that only adds to another one."""
+    def __init__(self, width: int, start: Start | None = None) -> None:
+        """`start`: what it says before training; None for a response that only adds to another one."""
         super().__init__()
-        logit = 0.0 if share is None else math.log(share / (1 - share)) / SPEED
-        self.constant = nn.Parameter(torch.tensor([0.0] * (len(Response._fields) - 1) + [logit]))
+        first = Response(*[0.0] * len(Response._fields))  # type: ignore[arg-type]
+        if start is not None:
+            far, share = FARTHEST * math.atanh(math.log(start.learned) / FARTHEST), start.share
+            first = first._replace(far=far, share=math.log(share / (1 - share)))  # type: ignore[arg-type]
+        self.constant = nn.Parameter(torch.tensor(first) / SPEED)
         self.function = None
         if width:
             last = nn.Conv2d(width, len(Response._fields), 1)

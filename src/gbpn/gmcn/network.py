@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from gbpn.config import ModelConfig
 from gbpn.gmcn.decoder import Decoder
 from gbpn.gmcn.density import DensityResponse
+from gbpn.gmcn.depth_prior import PriorDecoder
 from gbpn.gmcn.drawing import ChannelLayout, Drawing
 from gbpn.gmcn.encoder import GlobalLocalEncoder
 from gbpn.gmcn.heads import Heads
@@ -46,6 +47,7 @@ class GMCN(nn.Module):
             self.encoder.widths, config.decoder_widths, activation=config.decoder_activation
         )
         self.heads = Heads(config, self.decoder.widths[0], self.layout)
+        self.prior = PriorDecoder(self.encoder.widths, config.prior_widths) if config.prior else None
         self.corrections: IterationCorrections | None = None
         if config.iteration_corrections:
             self.corrections = IterationCorrections(
@@ -54,11 +56,17 @@ class GMCN(nn.Module):
             self.corrections.start()
         self.response: DensityResponse | None = None
         if config.prior or config.density:
-            self.response = DensityResponse(config.density, config.start.share if stage == 0 else None)
+            self.response = DensityResponse(config.density, config.start if stage == 0 else None)
 
     def draw(self, image: Tensor, intrinsics: Tensor) -> Drawing:
         """The first stage: a field from the normalised image [B, 3, H, W] alone."""
         return self(first_stage_input(image, intrinsics, self.distance))
+
+    def draw_prior(self, image: Tensor, intrinsics: Tensor) -> Tensor:
+        """[B, 1, H, W]: the depth-like map alone, without what the heads add to it."""
+        assert self.prior is not None
+        prior: Tensor = self.prior(self.encoder(first_stage_input(image, intrinsics, self.distance)))
+        return prior
 
     def redraw(self, seen: Seen, before: Drawing) -> Drawing:
         """The second stage: a field from image, depth and confidence; as published, not from measurements."""
@@ -67,9 +75,13 @@ class GMCN(nn.Module):
 
     def forward(self, maps: Tensor, context: Sequence[Tensor] | None = None) -> Drawing:
         """maps [B, 6 or 7, H, W], H and W multiples of `MULTIPLE`."""
-        features = self.decoder(self.encoder(maps, context))
+        encoded = self.encoder(maps, context)
+        features = self.decoder(encoded)
         image = maps[:, :3]
-        drawing = self.layout.read(self.heads(features[0], image), image).with_features(tuple(features))
+        drawn = self.heads(features[0], image)
+        if self.prior is not None:
+            drawn = drawn._replace(prior=drawn.prior + self.prior(encoded))
+        drawing = self.layout.read(drawn, image).with_features(tuple(features))
         if self.corrections is not None:
             drawing = drawing.corrected(self.corrections(features[1]))
         return drawing if self.response is None else replace(drawing, responses=(self.response,))

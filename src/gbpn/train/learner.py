@@ -26,8 +26,10 @@ class Learner(nn.Module):
         self.model = model
         self.first_stage = 0.0 if recipe.freeze_first_stage else recipe.first_stage
         self.prior = recipe.prior
+        self.only_shape = recipe.loss == "shape"
         self.loss = _loss(recipe)
         self.frozen = _norms(model, recipe)
+        _only(model, recipe.learns)
         self.fast: list[GBPN] = []  # not a part of this module: nothing of it learns or is saved
         self.freezes = recipe.freeze_first_stage
         if self.freezes:
@@ -43,6 +45,10 @@ class Learner(nn.Module):
         """Scalar losses by name; "loss" is what is minimised."""
         if not isinstance(self.model, GBPN):
             return {"loss": self.loss(self.model(image, sparse, intrinsics), target)}
+        if self.only_shape:
+            frame = self.model.frame(image, intrinsics)
+            prior = self.model.first.draw_prior(frame.image, frame.intrinsics)
+            return {"loss": shape_loss(frame.cropped(prior), target)}
         draw = self._frozen_draw if self.freezes else self.model.draw
         sketch = draw(image, intrinsics)
         *before, answer = self.model.stages(sketch, sparse)
@@ -74,6 +80,7 @@ def _loss(recipe: Recipe) -> Loss:
             scale_free_loss, alpha1=recipe.alpha1, alpha2=recipe.alpha2, balance=recipe.balance
         ),
         "l2": l2_loss,
+        "shape": scale_free_loss,  # not called: there is no answer to judge
     }
     if recipe.loss not in losses:
         raise InputError(f"recipe.loss must be one of {', '.join(losses)}; got {recipe.loss!r}")
@@ -89,6 +96,16 @@ def _norms(model: nn.Module, recipe: Recipe) -> list[nn.Module]:
         for name, module in model.named_modules()
         if isinstance(module, nn.BatchNorm2d) and (recipe.freeze_statistics or ".encoder." in f".{name}.")
     ]
+
+
+def _only(model: nn.Module, learns: tuple[str, ...]) -> None:
+    """Parts that the recipe does not name keep their weights."""
+    if not learns:
+        return
+    for name, parameter in model.named_parameters():
+        parameter.requires_grad_(name.startswith(learns))
+    if not any(parameter.requires_grad for parameter in model.parameters()):
+        raise InputError(f"recipe.learns names no part of the model; got {', '.join(learns)}")
 
 
 def _of_two_stages(model: nn.Module) -> GBPN:

@@ -46,7 +46,10 @@ class Recipe:
     batch: int = 16
     """Global batch, over all processes."""
     loss: str = "probability"
-    """probability (the paper's), scale-free (errors relative to the frame's depth), or l2 (ablation V1)."""
+    """probability (the paper's), scale-free (errors relative to the frame's depth), l2 (ablation V1), or shape
+    (of the depth-like map alone, without any inference)."""
+    learns: tuple[str, ...] = ()
+    """Parts that learn, by the first names of their tensors ("first.prior", "second"); empty: all of them."""
     first_stage: float = 0.0
     """Weight of the first stage's own loss; the paper supervises the last stage only."""
     prior: float = 0.0
@@ -156,7 +159,7 @@ class Recipe:
                 f"no recipe setting {key!r}: known are {names}, model.KEY, dataset.KEY and augmentation.KEY"
             )
         try:
-            value: Any = text.lower() in ("1", "true", "yes") if kinds[key] is bool else kinds[key](text)
+            value: Any = _typed(text, kinds[key])
         except ValueError as error:
             raise InputError(f"{key} must be {kinds[key].__name__}; got {text!r}") from error
         return self._with(key, value)
@@ -167,6 +170,15 @@ class Recipe:
 
     def as_dict(self) -> dict[str, Any]:
         return dataclasses.asdict(self)
+
+
+def _typed(text: str, kind: Any) -> Any:
+    """A recipe setting from its text."""
+    if kind is bool:
+        return text.lower() in ("1", "true", "yes")
+    if typing.get_origin(kind) is tuple:
+        return tuple(part.strip() for part in text.split(",") if part.strip())
+    return kind(text)
 
 
 def _literal(text: str) -> Any:
