@@ -25,7 +25,7 @@ CHOICES: dict[str, tuple[Any, ...]] = {
     "neighbours": (4, 8),
     "depth_scale": ("metric", "median", "log"),
     "confidence": ("sum", "log"),
-    "loss": ("probability", "l2"),
+    "loss": ("probability", "scale-free", "l2"),
 }
 """Allowed values of the fields that name one of several parts."""
 
@@ -142,7 +142,7 @@ class ModelConfig:
     relative_heads: bool = False
     """Whether heads speak in multiples of their start: an edge can be cut without a large output."""
     loss: str = "probability"
-    """What it is meant to be trained with: "probability", or "l2" (V1)."""
+    """What it was trained with, or is meant to be: "probability" (the paper's), "scale-free", or "l2" (V1)."""
 
     def __post_init__(self) -> None:
         for name, allowed in CHOICES.items():
@@ -247,6 +247,7 @@ _SMALL_START = Start(
 
 _SMALL = ModelConfig(
     name="small",
+    loss="scale-free",
     depth_scale="log",
     encoder="efficientnet-lite0",
     iterations=(4,),
@@ -264,6 +265,22 @@ _SMALL = ModelConfig(
     start=_SMALL_START,
     relative_heads=True,
 )
+
+_DEFAULT = replace(
+    _SMALL,
+    name="default",
+    iterations=(3, 4),
+    nonlocal_edges=3,
+    nonlocal_steps=2,
+    iteration_corrections=True,
+    contrast=1.4,
+    prior=True,
+    density=12,
+    second_stage="refine",
+    refine_units=(0, 0, 1, 1),
+    start=replace(_SMALL_START, learned=0.005, offset=8.0),
+)
+"""What the embedded weights are made of: learned edges, parameters by iteration, a depth-like map, density."""
 
 _GBPN_2 = ModelConfig()
 _GBPN_1 = replace(_GBPN_2, name="gbpn-1", iterations=(5,))
@@ -296,6 +313,7 @@ CONFIGS: dict[str, ModelConfig] = {
             start=_SMALL_START,
             relative_heads=True,
         ),
+        _DEFAULT,
         replace(_V3, name="v1", solver="affine", loss="l2"),
         replace(_V3, name="v2", solver="affine"),
         _V3,

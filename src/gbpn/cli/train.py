@@ -9,10 +9,14 @@ import typer
 
 
 def train(
-    recipe: Annotated[str, typer.Argument(help="nyuv2, kitti, pool, small (for CPUs) or synthetic")],
+    recipe: Annotated[
+        str, typer.Argument(help="default (the chain that ships), nyuv2, kitti, pool, small or synthetic")
+    ],
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder for weights, curves and pictures")],
     data: Annotated[Path | None, typer.Option(help="Root of the dataset; synthetic needs none")] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Continue the run in --out")] = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Continue the run in --out; a chain always does")
+    ] = False,
     settings: Annotated[
         list[str] | None,
         typer.Option("--set", help="key=value of the recipe, model.KEY or dataset.KEY; repeatable"),
@@ -26,27 +30,31 @@ def train(
     progress: Annotated[bool, typer.Option(help="Show a progress bar")] = True,
 ) -> None:
     """Train a model; Ctrl-C saves and leaves, --resume continues to the same weights."""
+    from gbpn.train import chain
     from gbpn.train.loop import Machine
     from gbpn.train.loop import train as run
     from gbpn.train.recipe import named
 
-    chosen = named(recipe).scaled(scale).changed(settings or [])
-    outcome = run(
-        chosen,
-        data,
-        out,
-        resume=resume,
-        machine=Machine(
-            accelerator=accelerator,
-            processes=processes,
-            nodes=nodes,
-            precision=precision,
-            workers=workers,
-            progress=progress,
-        ),
+    machine = Machine(
+        accelerator=accelerator,
+        processes=processes,
+        nodes=nodes,
+        precision=precision,
+        workers=workers,
+        progress=progress,
     )
-    typer.echo(
-        f"{outcome.folder}: step {outcome.step} of {chosen.steps}; see {outcome.folder / 'summary.html'}"
-    )
+    if recipe in chain.CHAINS:
+        stages = chain.CHAINS[recipe].scaled(scale).changed(settings or [])
+        typer.echo(chain.describe(stages))
+        outcome = chain.run(stages, data, out, machine=machine)
+        typer.echo(
+            f"{outcome.folder}: {'finished' if outcome.finished else 'stopped'} at step {outcome.step}"
+        )
+    else:
+        chosen = named(recipe).scaled(scale).changed(settings or [])
+        outcome = run(chosen, data, out, resume=resume, machine=machine)
+        typer.echo(
+            f"{outcome.folder}: step {outcome.step} of {chosen.steps}; see {outcome.folder / 'summary.html'}"
+        )
     if not outcome.finished:
         raise typer.Exit(130)

@@ -34,9 +34,12 @@ class PriorDecoder(nn.Module):
         super().__init__()
         _, *skips, coarsest = encoder_widths
         below = [*widths[1:], coarsest]
-        self.overview = nn.Conv2d(coarsest, coarsest, 1)  # of the mean over the image: what kind of place it is
+        self.overview = nn.Conv2d(
+            coarsest, coarsest, 1
+        )  # of the mean over the image: what kind of place it is
         self.levels = nn.ModuleList(
-            UpLevel(below[level], skips[level], widths[level], activation=True) for level in range(len(widths))
+            UpLevel(below[level], skips[level], widths[level], activation=True)
+            for level in range(len(widths))
         )
         self.last = nn.Conv2d(widths[0], 1, 3, padding=1)
         initialise(self)

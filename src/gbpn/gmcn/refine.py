@@ -102,7 +102,6 @@ class Refiner(nn.Module):
         own = () if self.response is None else (self.response,)
         return replace(redrawn, features=before.features, responses=before.responses + own)
 
-
     def _attend(self, level: int, x: Tensor, context: Sequence[Tensor]) -> Tensor:
         """What the units of a level make of its map; as it came where there are none."""
         for unit in self.units[level] if level < len(self.units) else ():

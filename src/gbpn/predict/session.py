@@ -210,15 +210,13 @@ class Session:
         row = torch.tensor([one.y + top for one in points])
         column = torch.tensor([one.x + left for one in points])
         depth = torch.tensor([one.depth for one in points]).view(1, -1, 1, 1)
-        std = torch.tensor([one.std for one in points]).view(1, -1, 1, 1)
         value = unit.into(depth.to(self.device)).flatten().double()
-        noise = unit.variance(depth.to(self.device), std.to(self.device)).flatten().double()
         belief = answer.inference.belief
-        information, precision, unary = (
-            maps[0, 0, row, column].double()
-            for maps in (belief.information, belief.precision, self._sketch.drawing.unary)
+        # what a measurement weighs depends on how many others there are
+        field = answer.field if own else self._field(self._drawing, self.measurements, unit)
+        information, precision, weight = (
+            maps[0, 0, row, column].double() for maps in (belief.information, belief.precision, field.weight)
         )
-        weight = unary / (1 + unary * noise)
         if own:
             information, precision = information - weight * value, precision - weight
         precision = precision.clamp_min(1e-12)

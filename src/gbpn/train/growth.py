@@ -9,6 +9,7 @@ from torch import Tensor
 
 from gbpn.config import ModelConfig
 from gbpn.gmcn import ChannelLayout
+from gbpn.gmcn.density import Response
 
 HEADS = ("weight", "difference", "damping", "offset", "contrast", "prior")
 
@@ -25,27 +26,47 @@ def grown(
     for name, tensor in state.items():
         wanted = start.get(name)
         if wanted is None or wanted.shape == tensor.shape:
-            out[name] = tensor
+            out[name] = _with_new_parts(name, tensor, wanted, old, new)
             continue
-        labels = _labels(name, old), _labels(name, new)
-        axis = _output_axis(name, tensor)
-        if labels[0] is None or labels[1] is None or tensor.shape[axis] != len(labels[0]):
+        had, has, axis = _labels(name, old), _labels(name, new), _output_axis(name, tensor)
+        alike = [
+            a == b for n, (a, b) in enumerate(zip(tensor.shape, wanted.shape, strict=False)) if n != axis
+        ]
+        if not all(alike) or not set(had) < set(has) or tensor.shape[axis] != len(had):
             out[name] = tensor  # loading it will say what does not fit
             continue
-        place = torch.tensor([labels[1].index(label) for label in labels[0]])
+        place = torch.tensor([has.index(label) for label in had])
         out[name] = wanted.clone().index_copy_(axis, place, tensor.to(wanted))
     return out
 
 
-def _labels(name: str, config: ModelConfig) -> list[str] | None:
-    """What the output channels of this tensor mean; None for tensors inside the network."""
+def _with_new_parts(
+    name: str, tensor: Tensor, start: Tensor | None, old: ModelConfig, new: ModelConfig
+) -> Tensor:
+    """A response's constants, where those of learned edges or of a map that `old` had not are the start's."""
+    if start is None or not name.endswith("response.constant"):
+        return tensor
+    came = Response(
+        unary=False,
+        local=False,
+        far=bool(new.nonlocal_edges) and not old.nonlocal_edges,
+        damping=False,
+        share=new.prior and not old.prior,
+    )
+    return torch.where(torch.tensor(came, device=tensor.device), start.to(tensor), tensor)
+
+
+def _labels(name: str, config: ModelConfig) -> list[str]:
+    """What the output channels of this tensor mean; empty for tensors inside the network."""
     pieces = name.split(".")
+    if pieces[0] not in ("first", "second"):
+        return []
     layout = ChannelLayout.of(config, 0 if pieces[0] == "first" else 1)
     if pieces[:2] == ["second", "last"] or pieces[1:4] == ["heads", "detail", "last"]:
         return list(layout.labels)
     if pieces[1] == "heads" and pieces[2] in HEADS:
         return [label for label in layout.labels if label.startswith(f"{pieces[2]}: ")]
-    return None
+    return []
 
 
 def _output_axis(name: str, tensor: Tensor) -> int:

@@ -9,6 +9,7 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
+from gbpn.config import ModelConfig
 from gbpn.depth import DepthDistribution
 from gbpn.errors import InputError
 from gbpn.losses import l2_loss, probability_loss, scale_free_loss, shape_loss
@@ -27,7 +28,7 @@ class Learner(nn.Module):
         self.first_stage = 0.0 if recipe.freeze_first_stage else recipe.first_stage
         self.prior = recipe.prior
         self.only_shape = recipe.loss == "shape"
-        self.loss = _loss(recipe)
+        self.loss = _loss(recipe, trained_with(recipe, model.config))
         self.frozen = _norms(model, recipe)
         _only(model, recipe.learns)
         self.fast: list[GBPN] = []  # not a part of this module: nothing of it learns or is saved
@@ -73,18 +74,28 @@ class Learner(nn.Module):
         return self.fast[0].draw(image, intrinsics)
 
 
-def _loss(recipe: Recipe) -> Loss:
+def trained_with(recipe: Recipe, config: ModelConfig) -> str:
+    """The loss of a run: the recipe's own, or the one that the model is meant for."""
+    if recipe.loss == "shape":
+        if not config.prior:
+            raise InputError(
+                f"loss=shape teaches a depth-like map; {config.name} has none: set model.prior=True"
+            )
+        return config.loss  # for what follows
+    return config.loss if recipe.loss == "model" else recipe.loss
+
+
+def _loss(recipe: Recipe, name: str) -> Loss:
     losses: dict[str, Loss] = {
         "probability": partial(probability_loss, alpha1=recipe.alpha1, alpha2=recipe.alpha2),
         "scale-free": partial(
             scale_free_loss, alpha1=recipe.alpha1, alpha2=recipe.alpha2, balance=recipe.balance
         ),
         "l2": l2_loss,
-        "shape": scale_free_loss,  # not called: there is no answer to judge
     }
-    if recipe.loss not in losses:
-        raise InputError(f"recipe.loss must be one of {', '.join(losses)}; got {recipe.loss!r}")
-    return losses[recipe.loss]
+    if name not in losses:
+        raise InputError(f"recipe.loss must be one of model, shape, {', '.join(losses)}; got {recipe.loss!r}")
+    return losses[name]
 
 
 def _norms(model: nn.Module, recipe: Recipe) -> list[nn.Module]:

@@ -7,7 +7,7 @@ import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,7 @@ from gbpn.train.calibration import calibrate
 from gbpn.train.distributed import average, synchronise_batch_norm
 from gbpn.train.folder import RunFolder
 from gbpn.train.growth import grown
-from gbpn.train.learner import Learner
+from gbpn.train.learner import Learner, trained_with
 from gbpn.train.order import StepOrder
 from gbpn.train.recipe import Recipe
 from gbpn.train.stream import Stream, collate_fetched
@@ -107,6 +107,7 @@ class _Run:
 
         torch.manual_seed(recipe.seed)
         self.network = _start_model(recipe)
+        self.network.config = replace(self.network.config, loss=trained_with(recipe, self.network.config))
         if fabric.device.type == "cpu":  # as oneDNN likes it
             self.network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         if fabric.world_size > 1:

@@ -45,9 +45,9 @@ class Recipe:
     """Optimizer steps of the whole run."""
     batch: int = 16
     """Global batch, over all processes."""
-    loss: str = "probability"
-    """probability (the paper's), scale-free (errors relative to the frame's depth), l2 (ablation V1), or shape
-    (of the depth-like map alone, without any inference)."""
+    loss: str = "model"
+    """probability (the paper's), scale-free (errors relative to the frame's depth), l2 (ablation V1), shape
+    (of the depth-like map alone, without any inference), or model: what the model's configuration says."""
     learns: tuple[str, ...] = ()
     """Parts that learn, by the first names of their tensors ("first.prior", "second"); empty: all of them."""
     first_stage: float = 0.0
