@@ -142,7 +142,7 @@ class ModelConfig:
     relative_heads: bool = False
     """Whether heads speak in multiples of their start: an edge can be cut without a large output."""
     loss: str = "probability"
-    """What it was trained with, or is meant to be: "probability" (the paper's), "scale-free", or "l2" (V1)."""
+    """What it was or is meant to be trained with: "probability" (the paper's), "scale-free", or "l2" (V1)."""
 
     def __post_init__(self) -> None:
         for name, allowed in CHOICES.items():
@@ -157,8 +157,8 @@ class ModelConfig:
             raise InputError(f"config contrast must be a number, 0 or more; got {self.contrast!r}")
         if self.prior and (self.depth_scale != "log" or self.solver != "gbp"):
             raise InputError(
-                "config prior=True needs solver='gbp' and depth_scale='log': the map's steps are differences of "
-                f"log depth; got {self.solver!r} and {self.depth_scale!r}"
+                "config prior=True needs solver='gbp' and depth_scale='log': the map's steps are differences "
+                f"of log depth; got {self.solver!r} and {self.depth_scale!r}"
             )
         if len(self.prior_widths) != 3:
             raise InputError(f"config prior_widths must have three entries; got {self.prior_widths}")
@@ -266,9 +266,9 @@ _SMALL = ModelConfig(
     relative_heads=True,
 )
 
-_DEFAULT = replace(
+_SMALL_PRIOR = replace(
     _SMALL,
-    name="default",
+    name="small-prior",
     iterations=(3, 4),
     nonlocal_edges=3,
     nonlocal_steps=2,
@@ -280,7 +280,7 @@ _DEFAULT = replace(
     refine_units=(0, 0, 1, 1),
     start=replace(_SMALL_START, learned=0.005, offset=8.0),
 )
-"""What the embedded weights are made of: learned edges, parameters by iteration, a depth-like map, density."""
+"""Two stages with learned edges, parameters by iteration, a depth-like map, and density in the field."""
 
 _GBPN_2 = ModelConfig()
 _GBPN_1 = replace(_GBPN_2, name="gbpn-1", iterations=(5,))
@@ -313,7 +313,7 @@ CONFIGS: dict[str, ModelConfig] = {
             start=_SMALL_START,
             relative_heads=True,
         ),
-        _DEFAULT,
+        _SMALL_PRIOR,
         replace(_V3, name="v1", solver="affine", loss="l2"),
         replace(_V3, name="v2", solver="affine"),
         _V3,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from itertools import pairwise
 
 import pytest
 import torch
@@ -22,7 +23,7 @@ def mask(count: int, height: int = 64, width: int = 96, seed: int = 0) -> torch.
 
 def test_features_grow_with_the_number_of_measurements() -> None:
     means = [density_features(mask(count)).mean(dim=(2, 3))[0] for count in (0, 1, 10, 100, 1000, 6000)]
-    for fewer, more in zip(means, means[1:], strict=False):
+    for fewer, more in pairwise(means):
         assert (more > fewer).all()
     assert means[0].shape == (FEATURES,)
     assert density_features(mask(0)).isfinite().all()

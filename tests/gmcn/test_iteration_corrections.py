@@ -63,7 +63,7 @@ def test_each_iteration_is_corrected_by_its_own() -> None:
 def test_backends_agree_on_a_field_of_shared_and_own_parameters() -> None:
     """Weights of local edges shared, damping and learned edges by iteration: forward and gradient."""
     torch.manual_seed(1)
-    model = gbpn.build("default", width=0.25, prior_widths=(8, 8, 8))
+    model = gbpn.build("small-prior", width=0.25)
     for part in (model.first.corrections.last, model.second.corrections.last):
         torch.nn.init.normal_(part.weight, std=0.05)
     image, sparse = torch.rand(1, 3, 64, 64), torch.zeros(1, 1, 64, 64)

@@ -45,7 +45,7 @@ def made(tmp_path_factory, pool) -> Path:
 def test_the_chain_ends_in_weights_that_say_what_they_are(made) -> None:
     model = checkpoint.load(made / "default.safetensors")
     config = model.config
-    assert (config.name, config.loss, config.stages) == ("default", "scale-free", 2)
+    assert (config.name, config.loss, config.stages) == ("small-prior", "scale-free", 2)
     assert config.nonlocal_edges == 3
     assert config.iteration_corrections
     assert config.prior
@@ -100,7 +100,7 @@ def test_settings_reach_one_stage_or_all() -> None:
     assert [stage.recipe.batch == 3 for stage in changed.stages] == [False, False, True, False, False]
     with pytest.raises(InputError, match="no stage 'frist'"):
         chain.DEFAULT.changed(["frist:steps=7"])
-    assert [stage.recipe.steps for stage in chain.DEFAULT.scaled(0.5).stages][0] == 3000
+    assert chain.DEFAULT.scaled(0.5).stages[0].recipe.steps == 3000
 
 
 def test_the_command_names_the_stages(tmp_path, pool) -> None:

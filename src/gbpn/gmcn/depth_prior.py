@@ -34,9 +34,7 @@ class PriorDecoder(nn.Module):
         super().__init__()
         _, *skips, coarsest = encoder_widths
         below = [*widths[1:], coarsest]
-        self.overview = nn.Conv2d(
-            coarsest, coarsest, 1
-        )  # of the mean over the image: what kind of place it is
+        self.overview = nn.Conv2d(coarsest, coarsest, 1)  # of the image's mean: what kind of place it is
         self.levels = nn.ModuleList(
             UpLevel(below[level], skips[level], widths[level], activation=True)
             for level in range(len(widths))

@@ -216,7 +216,7 @@ _FIELD = replace(
 _WHOLE = replace(
     _FIELD,
     model_options={
-        "name": "default",
+        "name": "small-prior",
         "nonlocal_edges": 3,
         "nonlocal_steps": 2,
         "iteration_corrections": True,
@@ -243,9 +243,10 @@ DEFAULT = Chain(
     ),
     card={
         "licence": "weights trained on research data: research and evaluation use; the code is MIT",
-        "training_data": "the pool's scenes of role train, the last 5 % of each held out: NYUv2 labelled training "
-        "split (research use, cite NYUv2), 7-Scenes redkitchen (non-commercial research), OSD tabletop (BSD), KITTI "
-        "raw 2011_09_26 (CC BY-NC-SA 3.0); encoder started from EfficientNet-lite0 ImageNet weights (Apache-2.0)",
+        "training_data": "the pool's scenes of role train, the last 5 % of each held out: NYUv2 labelled "
+        "training split (research use, cite NYUv2), 7-Scenes redkitchen (non-commercial research), OSD "
+        "tabletop (BSD), KITTI raw 2011_09_26 (CC BY-NC-SA 3.0); encoder started from EfficientNet-lite0 "
+        "ImageNet weights (Apache-2.0)",
         "trained_for": {"depth": [0.3, 14.0]},
     },
 )
