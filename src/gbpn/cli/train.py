@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from gbpn.train.loop import Outcome
 
 
 def train(
     recipe: Annotated[
-        str, typer.Argument(help="default (the chain that ships), nyuv2, kitti, pool, small or synthetic")
+        str,
+        typer.Argument(
+            help="nyuv2, kitti, pool, small (for CPUs) or synthetic; default: all stages of the embedded "
+            "weights; ablation: V1 to V9"
+        ),
     ],
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder for weights, curves and pictures")],
     data: Annotated[Path | None, typer.Option(help="Root of the dataset; synthetic needs none")] = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Continue the run in --out; a chain always does")
+        bool, typer.Option("--resume", help="Continue the run in --out; default and ablation always do")
     ] = False,
     settings: Annotated[
         list[str] | None,
@@ -30,7 +37,7 @@ def train(
     progress: Annotated[bool, typer.Option(help="Show a progress bar")] = True,
 ) -> None:
     """Train a model; Ctrl-C saves and leaves, --resume continues to the same weights."""
-    from gbpn.train import chain
+    from gbpn.train import ablation, chain
     from gbpn.train.loop import Machine
     from gbpn.train.loop import train as run
     from gbpn.train.recipe import named
@@ -47,9 +54,10 @@ def train(
         stages = chain.CHAINS[recipe].scaled(scale).changed(settings or [])
         typer.echo(chain.describe(stages))
         outcome = chain.run(stages, data, out, machine=machine)
-        typer.echo(
-            f"{outcome.folder}: {'finished' if outcome.finished else 'stopped'} at step {outcome.step}"
-        )
+        typer.echo(_ended(outcome))
+    elif recipe == "ablation":
+        outcome = ablation.run(ablation.recipes(settings or [], scale), data, out, machine=machine)
+        typer.echo(_ended(outcome))
     else:
         chosen = named(recipe).scaled(scale).changed(settings or [])
         outcome = run(chosen, data, out, resume=resume, machine=machine)
@@ -58,3 +66,8 @@ def train(
         )
     if not outcome.finished:
         raise typer.Exit(130)
+
+
+def _ended(outcome: Outcome) -> str:
+    state = "finished" if outcome.finished else f"stopped at step {outcome.step}; the same command continues"
+    return f"{outcome.folder}: {state}"
