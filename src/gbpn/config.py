@@ -54,7 +54,11 @@ class Start:
     offset: float = 0.0
     """Pixels from a receiver to the senders of its learned edges, which lie on a circle."""
     share: float = 0.5
-    """Of the depth-like map's steps in the expected differences."""
+    """Of the depth-like map's steps in the expected differences, with about 500 points."""
+    share_of_few: float = 0.0
+    """Added to the logit of that share where the log density of measurements is 3 lower."""
+    trust_in_many: float = 0.0
+    """Log factor of a measurement's precision where the log density of measurements is 3 higher."""
 
 
 @dataclass(frozen=True, kw_only=True)

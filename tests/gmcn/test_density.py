@@ -56,6 +56,19 @@ def test_it_starts_where_the_start_says() -> None:
     torch.testing.assert_close(change.share, torch.full((1, 1, 64, 96), 0.2))
 
 
+def test_few_and_many_can_start_at_a_rule() -> None:
+    """500 points of a NYUv2 frame as without it; one point follows the map, 20,000 are trusted."""
+    torch.manual_seed(0)
+    start = Start(share=0.07, share_of_few=2.1, trust_in_many=2.8)
+    said = [respond([DensityResponse(4, start)], mask(n, 224, 304)) for n in (1, 500, 20000)]
+    one, usual, many = ([maps.mean().item() for maps in (s.unary, s.share)] for s in said)
+    torch.testing.assert_close(usual, [1.0, 0.07], rtol=0.15, atol=0.03)
+    assert 0.9 < one[0] <= 1.05
+    assert one[1] > 0.7
+    assert 10 < many[0] < 60
+    assert many[1] < 0.12
+
+
 def test_responses_add_up() -> None:
     torch.manual_seed(0)
     one, other = DensityResponse(4, Start()), DensityResponse(4)

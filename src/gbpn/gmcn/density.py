@@ -80,6 +80,22 @@ class DensityResponse(nn.Module):
             self.function = nn.Sequential(nn.Conv2d(FEATURES, width, 1), nn.GELU(), last)
             nn.init.zeros_(last.weight)
             nn.init.zeros_(last.bias)
+            if start is not None:
+                self._start_at_rule(start)
+
+    @torch.no_grad()
+    def _start_at_rule(self, start: Start) -> None:
+        """Two hidden channels say "many" and "few" of the whole image, for what `start` asks of them."""
+        assert self.function is not None
+        first, last = self.function[0], self.function[-1]
+        rules = ((1.0, "unary", start.trust_in_many), (-1.0, "share", start.share_of_few))
+        for channel, (sign, name, amount) in enumerate(rules):
+            if not amount:
+                continue
+            first.weight[channel] = 0
+            first.weight[channel, -1] = sign  # GELU of the whole image's density: about 0 on the other side
+            first.bias[channel] = 0
+            last.weight[Response._fields.index(name), channel] = amount / SPEED
 
     def forward(self, features: Tensor) -> Tensor:
         """`density_features` → [B, 5, H/8, W/8] before any limit; see `respond`."""

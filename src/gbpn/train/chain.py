@@ -174,7 +174,11 @@ _SECOND = replace(
 
 _PRIOR = replace(
     _SECOND,
-    model_options={"prior": True, "density": 12},
+    model_options={
+        "prior": True,
+        "density": 12,
+        "start": {"share": 0.07, "share_of_few": 2.1, "trust_in_many": 2.8},
+    },
     freeze_first_stage=False,
     freeze_statistics=False,
     learns=("first.prior",),
