@@ -9,7 +9,7 @@ import torch
 
 from gbpn import DepthDistribution
 from gbpn.errors import InputError
-from gbpn.losses import l1_loss, l2_loss, probability_loss, scale_free_loss
+from gbpn.losses import SHAPE_DISTANCES, l1_loss, l2_loss, probability_loss, scale_free_loss, shape_loss
 
 
 def answer(
@@ -143,3 +143,39 @@ def test_scale_free_loss_counts_images_less_from_its_balance_on() -> None:
     even, uneven = pull(1e3), pull(1e-4)
     torch.testing.assert_close(even[0], even[1], rtol=1e-3, atol=0)
     assert uneven[0] > 100 * uneven[1]
+
+
+def test_the_shape_of_a_map_does_not_know_its_height() -> None:
+    generator = torch.Generator().manual_seed(4)
+    target = 1 + torch.rand(2, 1, 20, 24, generator=generator, dtype=torch.float64)
+    exact = target.log() + 3.7
+    torch.testing.assert_close(shape_loss(exact, target), torch.zeros((), dtype=torch.float64))
+    torch.testing.assert_close(shape_loss(exact, 5 * target), torch.zeros((), dtype=torch.float64))
+    wrong = exact + torch.randn(exact.shape, generator=generator, dtype=torch.float64)
+    assert shape_loss(wrong, target) > 1
+
+
+def test_shape_loss_by_hand() -> None:
+    """A step of 0.2 in the middle of a flat wall: mean |e − mean e| is 0.1, and one pair in three is off."""
+    target = torch.full((1, 1, 1, 4), 2.0)
+    prior = torch.tensor([0.0, 0.0, 0.2, 0.2]).view(1, 1, 1, 4)
+    expected = 0.1 + (0.2 / 3) / (2 * len(SHAPE_DISTANCES))  # only steps of one pixel fit in
+    torch.testing.assert_close(shape_loss(prior, target), torch.tensor(expected))
+
+
+def test_unknown_targets_do_not_shape_a_map() -> None:
+    target = torch.full((1, 1, 8, 8), 2.0)
+    target[..., 4:] = 0
+    prior = torch.randn(1, 1, 8, 8, requires_grad=True)
+    loss = shape_loss(prior, target)
+    (gradient,) = torch.autograd.grad(loss, prior)
+    assert not gradient[..., 4:].any()
+    assert gradient[..., :4].any()
+    assert shape_loss(prior, torch.zeros_like(target)) == 0
+
+
+def test_shape_loss_has_the_gradient_of_its_value() -> None:
+    generator = torch.Generator().manual_seed(6)
+    target = 1 + torch.rand(1, 1, 6, 7, generator=generator, dtype=torch.float64)
+    prior = torch.randn(1, 1, 6, 7, generator=generator, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(lambda x: shape_loss(x, target), (prior,))

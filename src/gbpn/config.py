@@ -47,6 +47,17 @@ class Start:
     """Added to the confidence logit."""
     difference: float = 1.0
     """What an output of 1 means as an expected difference, in the field's unit; the start itself is 0."""
+    learned: float = 1.0
+    """Factor of the learned edges' precision, for fields that respond to density; small where such edges are
+    added to a trained field."""
+    offset: float = 0.0
+    """Pixels from a receiver to the senders of its learned edges, which lie on a circle."""
+    share: float = 0.5
+    """Of the depth-like map's steps in the expected differences, with about 500 points."""
+    share_of_few: float = 0.0
+    """Added to the logit of that share where the log density of measurements is 3 lower."""
+    trust_in_many: float = 0.0
+    """Log factor of a measurement's precision where the log density of measurements is 3 higher."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,7 +87,9 @@ class ModelConfig:
     edges: str = "directed"
     """"directed": both ends of an edge have parameters of their own; "symmetric": a true Markov field."""
     dynamic: bool = True
-    """Whether every iteration has parameters of its own."""
+    """Whether every iteration has parameters of its own, drawn at full resolution."""
+    iteration_corrections: bool = False
+    """Whether every iteration corrects shared maps at a quarter of the resolution; instead of `dynamic`."""
     reweighting: float = 1.0
     """ρ of reweighted belief propagation; 1 is the paper."""
     confidence: str = "sum"
@@ -112,10 +125,20 @@ class ModelConfig:
     network draws; 0 leaves it out."""
     detail: int = 0
     """Channels of a full-resolution branch that corrects what the heads say; 0 leaves it out."""
+    prior: bool = False
+    """Whether the network draws a depth-like map whose steps enter the expected differences."""
+    prior_widths: tuple[int, ...] = (32, 48, 64)
+    """Channels of the map's own decoder at 1/4, 1/8 and 1/16."""
+    density: int = 0
+    """Hidden channels of the function by which the density of the measurements changes the field; 0 leaves it
+    out."""
     second_stage: str = "fusion"
-    """"fusion": the paper's second U-Net; "refine": a narrow network that corrects the first drawing."""
+    """"fusion": the paper's second U-Net; "refine": a narrow network that corrects the first field."""
     refine_widths: tuple[int, ...] = (32, 48, 64, 96)
     """Channels of the "refine" second stage at 1/2, 1/4, 1/8 and 1/16."""
+    refine_units: tuple[int, ...] = ()
+    """Further global-local units of the "refine" second stage at 1/2, 1/4, …, which attend to the first one's
+    features of that level from 1/8 on; empty for none."""
 
     start: Start = field(default_factory=Start)
     """What the heads say before training."""
@@ -136,6 +159,15 @@ class ModelConfig:
             raise InputError(f"config window must be odd; got {self.window}")
         if not isinstance(self.contrast, int | float) or self.contrast < 0:
             raise InputError(f"config contrast must be a number, 0 or more; got {self.contrast!r}")
+        if self.prior and (self.depth_scale != "log" or self.solver != "gbp"):
+            raise InputError(
+                "config prior=True needs solver='gbp' and depth_scale='log': the map's steps are differences "
+                f"of log depth; got {self.solver!r} and {self.depth_scale!r}"
+            )
+        if len(self.prior_widths) != 3:
+            raise InputError(f"config prior_widths must have three entries; got {self.prior_widths}")
+        if self.iteration_corrections and self.dynamic:
+            raise InputError("config iteration_corrections is instead of dynamic: set dynamic=False")
         if len(self.decoder_widths) != 4:
             raise InputError(f"config decoder_widths must have four entries; got {self.decoder_widths}")
         if self.encoder == "global-local":
@@ -174,6 +206,7 @@ class ModelConfig:
             decoder_widths=tuple(times(w, 4) for w in self.decoder_widths),
             head_width=times(self.head_width, 4),
             refine_widths=tuple(times(w, 4) for w in self.refine_widths),
+            prior_widths=tuple(times(w, 4) for w in self.prior_widths),
             detail=times(self.detail, 4) if self.detail else 0,
         )
 
@@ -237,6 +270,22 @@ _SMALL = ModelConfig(
     loss="scale-free",
 )
 
+_SMALL_PRIOR = replace(
+    _SMALL,
+    name="small-prior",
+    iterations=(3, 4),
+    nonlocal_edges=3,
+    nonlocal_steps=2,
+    iteration_corrections=True,
+    contrast=1.4,
+    prior=True,
+    density=12,
+    second_stage="refine",
+    refine_units=(0, 0, 1, 1),
+    start=replace(_SMALL_START, learned=0.005, offset=8.0),
+)
+"""Two stages with learned edges, parameters by iteration, a depth-like map, and density in the field."""
+
 _GBPN_2 = ModelConfig()
 _GBPN_1 = replace(_GBPN_2, name="gbpn-1", iterations=(5,))
 _V3 = replace(
@@ -268,6 +317,7 @@ CONFIGS: dict[str, ModelConfig] = {
             start=_SMALL_START,
             relative_heads=True,
         ),
+        _SMALL_PRIOR,
         replace(_V3, name="v1", solver="affine", loss="l2"),
         replace(_V3, name="v2", solver="affine"),
         _V3,

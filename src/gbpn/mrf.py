@@ -74,10 +74,9 @@ class SymmetricEdges:
                 weight, difference = self._towards(slot)
                 weights.append(weight)
                 differences.append(difference)
-        shape = (*self.weight.shape[:2], 4, edges, *self.weight.shape[-2:])
         return LocalEdges(
-            weight=torch.stack(weights, 2).reshape(shape),
-            difference=torch.stack(differences, 2).reshape(shape),
+            weight=torch.stack(weights, 2).unflatten(2, (4, edges)),
+            difference=torch.stack(differences, 2).unflatten(2, (4, edges)),
             damping=self.damping,
         )
 

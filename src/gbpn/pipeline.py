@@ -60,7 +60,7 @@ class ImageEncoding:
     @cached_property
     def directed(self) -> FieldParameters:
         """The same with both directions of every local edge, as belief propagation reads them."""
-        return replace(self.parameters, local=self.parameters.local.directed())
+        return self.parameters.prepared()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,9 +128,13 @@ class Pipeline:
 
     def encode(self, image: Tensor, intrinsics: Tensor | None = None) -> ImageEncoding:
         """Run the first network, which sees the image only."""
-        dtype = next(self.first.parameters()).dtype
-        padded = PaddedImage.of(image.to(dtype), intrinsics, self.config, MULTIPLE)
+        padded = self.pad(image, intrinsics)
         return ImageEncoding(padded=padded, parameters=self.first.draw(padded.image, padded.intrinsics))
+
+    def pad(self, image: Tensor, intrinsics: Tensor | None = None) -> PaddedImage:
+        """The image in the network's dtype, normalised and padded."""
+        dtype = next(self.first.parameters()).dtype
+        return PaddedImage.of(image.to(dtype), intrinsics, self.config, MULTIPLE)
 
     def answer(
         self, encoding: ImageEncoding, sparse: SparseDepth, *, sigmas: bool = False
@@ -175,7 +179,7 @@ class Pipeline:
         unit = unit or DepthUnit.of(self.config.depth_scale, sparse.depth.to(encoding.padded.image))
         exact = self.solver == "exact" and self.second is None
         parameters = encoding.parameters if exact else encoding.directed
-        field = self._field(encoding, parameters, sparse, unit)
+        field = self.field(encoding, parameters, sparse, unit)
         if messages is not None:
             field = field.at_last_iteration()
         return self._infer(
@@ -185,7 +189,7 @@ class Pipeline:
     def second_stage(self, encoding: ImageEncoding, sparse: SparseDepth, first: StageResult) -> StageResult:
         """The second network looks at the first answer and draws a field of its own; messages go on."""
         parameters = self.redraw(encoding, sparse, first)
-        field = self._field(encoding, parameters, sparse, first.unit)
+        field = self.field(encoding, parameters, sparse, first.unit)
         messages, iterations = first.inference.messages, self.iterations[1]
         exact = self.solver == "exact"
         return self._infer(encoding, parameters, first.unit, field, messages, iterations, exact=exact)
@@ -208,9 +212,10 @@ class Pipeline:
         )
         return self.second.redraw(seen, encoding.parameters)
 
-    def _field(
+    def field(
         self, encoding: ImageEncoding, parameters: FieldParameters, sparse: SparseDepth, unit: DepthUnit
     ) -> MRF:
+        """The field of these parameters with these measurements, at the padded size."""
         depth, noise = encoding.padded.padded(sparse.depth), None
         if sparse.std is not None:
             noise = unit.variance(depth, encoding.padded.padded(sparse.std))
@@ -290,9 +295,11 @@ class Pipeline:
 
 def has_exact_answer(config: ModelConfig) -> bool:
     """Whether the fields of such a model are quadratic energies, which linear algebra can minimise."""
-    return config.edges == "symmetric" and not config.dynamic and config.nonlocal_edges == 0
+    changing = config.dynamic or config.iteration_corrections
+    return config.edges == "symmetric" and not changing and config.nonlocal_edges == 0
 
 
 def _field_kind(config: ModelConfig) -> str:
-    sharing = "of its own for each iteration" if config.dynamic else "shared"
+    changing = config.dynamic or config.iteration_corrections
+    sharing = "of its own for each iteration" if changing else "shared"
     return f"{config.edges} edges, {sharing}, and {config.nonlocal_edges} learned ones per pixel"

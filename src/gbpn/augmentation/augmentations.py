@@ -115,6 +115,8 @@ class VariedAugmentation:
     """Share of frames that lose their colour."""
     points: tuple[int, int] = (5, 20000)
     """Range of the number of random measurements, log-uniform."""
+    extremes: float = 0.0
+    """Share of frames whose number of measurements is log-uniform in `sampling.ANY_NUMBER` instead."""
     corrupted: float = 0.2
     """Share of frames with noise and outliers in their measurements."""
     others: float = 0.5
@@ -136,7 +138,9 @@ class VariedAugmentation:
             return sample  # a real sensor measured; its pattern stays
         if self.pattern is not None:
             return sampling.sparsify(sample, self.pattern, rng)
-        return sampling.mixture(sample, rng, self.points, self.corrupted, self.others)
+        extreme = self.extremes > 0 and rng.random() < self.extremes
+        points = sampling.ANY_NUMBER if extreme else self.points
+        return sampling.mixture(sample, rng, points, self.corrupted, self.others)
 
     def _place(self, sample: Sample, rng: np.random.Generator) -> Sample:
         full_height, full_width = sample.image.shape[-2:]

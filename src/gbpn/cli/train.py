@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+if TYPE_CHECKING:
+    pass
+
 
 def train(
-    recipe: Annotated[str, typer.Argument(help="nyuv2, kitti, pool, small (for CPUs) or synthetic")],
+    recipe: Annotated[
+        str,
+        typer.Argument(
+            help="nyuv2, kitti, pool, small (for CPUs) or synthetic; default: all stages of the embedded "
+            "weights; ablation: V1 to V9"
+        ),
+    ],
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder for weights, curves and pictures")],
     data: Annotated[Path | None, typer.Option(help="Root of the dataset; synthetic needs none")] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Continue the run in --out")] = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Continue the run in --out; default and ablation always do")
+    ] = False,
     settings: Annotated[
         list[str] | None,
         typer.Option("--set", help="key=value of the recipe, model.KEY or dataset.KEY; repeatable"),
@@ -26,27 +37,37 @@ def train(
     progress: Annotated[bool, typer.Option(help="Show a progress bar")] = True,
 ) -> None:
     """Train a model; Ctrl-C saves and leaves, --resume continues to the same weights."""
+    from gbpn.train import ablation, chain
     from gbpn.train.loop import Machine
     from gbpn.train.loop import train as run
     from gbpn.train.recipe import named
 
-    chosen = named(recipe).scaled(scale).changed(settings or [])
-    outcome = run(
-        chosen,
-        data,
-        out,
-        resume=resume,
-        machine=Machine(
-            accelerator=accelerator,
-            processes=processes,
-            nodes=nodes,
-            precision=precision,
-            workers=workers,
-            progress=progress,
-        ),
+    machine = Machine(
+        accelerator=accelerator,
+        processes=processes,
+        nodes=nodes,
+        precision=precision,
+        workers=workers,
+        progress=progress,
     )
-    typer.echo(
-        f"{outcome.folder}: step {outcome.step} of {chosen.steps}; see {outcome.folder / 'summary.html'}"
-    )
+    if recipe in chain.CHAINS:
+        stages = chain.CHAINS[recipe].scaled(scale).changed(settings or [])
+        typer.echo(chain.describe(stages))
+        outcome = chain.run(stages, data, out, machine=machine)
+        typer.echo(_ended(outcome))
+    elif recipe == "ablation":
+        outcome = ablation.run(ablation.recipes(settings or [], scale), data, out, machine=machine)
+        typer.echo(_ended(outcome))
+    else:
+        chosen = named(recipe).scaled(scale).changed(settings or [])
+        outcome = run(chosen, data, out, resume=resume, machine=machine)
+        typer.echo(
+            f"{outcome.folder}: step {outcome.step} of {chosen.steps}; see {outcome.folder / 'summary.html'}"
+        )
     if not outcome.finished:
         raise typer.Exit(130)
+
+
+def _ended(outcome: TrainingResult) -> str:
+    state = "finished" if outcome.finished else f"stopped at step {outcome.step}; the same command continues"
+    return f"{outcome.folder}: {state}"

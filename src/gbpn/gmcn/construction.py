@@ -7,11 +7,14 @@ from collections.abc import Callable, Sequence
 from gbpn.config import ModelConfig
 from gbpn.errors import InputError
 from gbpn.gmcn.decoder import Decoder
+from gbpn.gmcn.density import DensityResponse
+from gbpn.gmcn.depth_prior import PriorDecoder
 from gbpn.gmcn.efficientnet import EfficientNetEncoder
 from gbpn.gmcn.encoder import Encoder
 from gbpn.gmcn.field_parameters import ChannelLayout
 from gbpn.gmcn.global_local import GlobalLocalEncoder
 from gbpn.gmcn.heads import Heads
+from gbpn.gmcn.iteration_corrections import IterationCorrections
 from gbpn.gmcn.network import GMCN
 
 __all__ = ["ENCODERS", "build_encoder", "build_stage"]
@@ -38,4 +41,20 @@ def build_stage(config: ModelConfig, *, stage: int = 0, context_widths: Sequence
     encoder = build_encoder(config, 6 if stage == 0 else 7, context_widths)
     decoder = Decoder(encoder.widths, config.decoder_widths, activation=config.decoder_activation)
     heads = Heads(config, decoder.widths[0], layout)
-    return GMCN(encoder=encoder, decoder=decoder, heads=heads, layout=layout)
+    prior = PriorDecoder(encoder.widths, config.prior_widths) if config.prior else None
+    corrections = None
+    if config.iteration_corrections:
+        corrections = IterationCorrections(decoder.widths[1], config.iterations[stage], config.nonlocal_edges)
+        corrections.start()
+    response = None
+    if config.prior or config.density:
+        response = DensityResponse(config.density, config.start if stage == 0 else None)
+    return GMCN(
+        encoder=encoder,
+        decoder=decoder,
+        heads=heads,
+        layout=layout,
+        prior=prior,
+        corrections=corrections,
+        response=response,
+    )

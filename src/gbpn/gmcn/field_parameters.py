@@ -11,6 +11,9 @@ from torch import Tensor
 from torch.nn import functional
 
 from gbpn.config import ModelConfig, Start
+from gbpn.gmcn.density import DensityResponse, redamped, respond
+from gbpn.gmcn.depth_prior import with_far_steps, with_local_steps
+from gbpn.gmcn.iteration_corrections import corrected_far, corrected_local
 from gbpn.mrf import MRF, RING, SYMMETRIC_RING, LocalEdges, NonLocalEdges, SymmetricEdges, senders, shift
 
 SMALLEST_WEIGHT = 1e-10
@@ -29,6 +32,7 @@ class HeadMaps(NamedTuple):
     damping: Tensor
     offset: Tensor | None = None
     contrast: Tensor | None = None
+    prior: Tensor | None = None
 
     def at_least_single(self) -> HeadMaps:
         """Inference needs float32 or float64, also where the network runs in half precision."""
@@ -55,12 +59,18 @@ class FieldParameters:
     """Decoder features D1 … D5."""
     maps: HeadMaps | None = None
     """Raw head outputs."""
+    prior: Tensor | None = None
+    """[B, 1, H, W] depth-like map in log units, of which only the steps count; None: differences are free."""
+    responses: tuple[DensityResponse, ...] = ()
+    """What the density of the measurements changes; empty: nothing."""
 
     def field(self, depth: Tensor, measured: Tensor, noise: Tensor | None = None) -> MRF:
         """The field with measurements [B, 1, H, W], which count where `measured` holds.
 
         `noise`: their variance beyond what the network expects, in the field's unit squared.
         """
+        if self.responses:
+            return replace(self._responding(measured), responses=(), prior=None).field(depth, measured, noise)
         unary = self.unary if noise is None else self.unary / (1 + self.unary * noise)
         return MRF(
             depth=depth,
@@ -68,6 +78,29 @@ class FieldParameters:
             local=self.local,
             nonlocal_=self.nonlocal_,
         )
+
+    def _responding(self, measured: Tensor) -> FieldParameters:
+        """The parameters as the density of these measurements wants it."""
+        change = respond(self.responses, measured)
+        local, far = self.local, self.nonlocal_
+        by_edge = change.local.unflatten(1, (1,) * (local.weight.dim() - 3))  # [B, 1, (1,) 1, H, W]
+        damping = redamped(local.damping, change.damping)
+        local = replace(local, weight=local.weight * by_edge, damping=damping)
+        if far is not None:
+            far = replace(far, weight=far.weight * change.far[:, None])
+        if self.prior is not None:
+            local = with_local_steps(local, self.prior, change.share)
+            far = None if far is None else with_far_steps(far, self.prior, change.share)
+        return replace(self, unary=self.unary * change.unary, local=local, nonlocal_=far)
+
+    def prepared(self) -> FieldParameters:
+        """With both directions of every edge written out once, where no measurement changes them later."""
+        return self if self.responses else replace(self, local=self.local.directed())
+
+    def corrected(self, corrections: Tensor) -> FieldParameters:
+        """With what each iteration changes, [B, T, channels, H, W] as `IterationCorrections` says it."""
+        far = None if self.nonlocal_ is None else corrected_far(self.nonlocal_, corrections)
+        return replace(self, local=corrected_local(self.local, corrections), nonlocal_=far)
 
     def with_features(self, features: tuple[Tensor, ...]) -> FieldParameters:
         return replace(self, features=features)
@@ -86,6 +119,8 @@ class ChannelLayout:
     """What a precision or a difference of 1, as the heads say it, stands for; None: for 1."""
     contrast: float = 0.0
     """How strongly local edges weaken with the colour difference of their ends; 0: there is no such head."""
+    prior: bool = False
+    """Whether there is a head for the depth-like map."""
 
     @classmethod
     def of(cls, config: ModelConfig, stage: int) -> ChannelLayout:
@@ -96,6 +131,7 @@ class ChannelLayout:
             nonlocal_edges=config.nonlocal_edges,
             unit=config.start if config.relative_heads else None,
             contrast=config.contrast,
+            prior=config.prior,
         )
 
     @property
@@ -121,7 +157,31 @@ class ChannelLayout:
             channels["offset"] = self.sets * self.nonlocal_edges * 2
         if self.contrast:
             channels["contrast"] = self.local_edges
+        if self.prior:
+            channels["prior"] = 1
         return channels
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """What each channel means, all heads one after the other."""
+        edges = [f"local {n}" for n in range(self.local_edges)]
+        edges += [f"learned {n}" for n in range(self.nonlocal_edges)]
+        pairwise = [f"{edge}, set {t}" for t in range(self.sets) for edge in edges]
+        dampings = ("local", "learned") if self.nonlocal_edges else ("local",)
+        meanings = {
+            "weight": ["unary", "residual", *pairwise],
+            "difference": pairwise,
+            "damping": [f"{kind}, set {t}" for t in range(self.sets) for kind in dampings],
+            "offset": [
+                f"{axis} {n}, set {t}"
+                for t in range(self.sets)
+                for n in range(self.nonlocal_edges)
+                for axis in ("row", "column")
+            ],
+            "contrast": edges[: self.local_edges],
+            "prior": ["prior"],
+        }
+        return tuple(f"{name}: {meaning}" for name in self.channels for meaning in meanings[name])
 
     @property
     def neighbour_of(self) -> tuple[tuple[int, int], ...]:
@@ -166,7 +226,12 @@ class ChannelLayout:
         else:
             local = SymmetricEdges(weight=near[0], difference=near[1], damping=damping[:, :, 0])
         return FieldParameters(
-            unary=precision[:, :1], residual=maps.weight[:, 1:2], local=local, nonlocal_=far, maps=maps
+            unary=precision[:, :1],
+            residual=maps.weight[:, 1:2],
+            local=local,
+            nonlocal_=far,
+            maps=maps,
+            prior=maps.prior,
         )
 
     def _kept(self, maps: Tensor, image: Tensor) -> Tensor:
@@ -191,9 +256,13 @@ class ChannelLayout:
             "damping": torch.full((channels["damping"],), damping),
         }
         if "offset" in channels:
-            biases["offset"] = torch.zeros(channels["offset"])
+            angles = torch.arange(self.nonlocal_edges) * (2 * math.pi / self.nonlocal_edges)
+            ring = torch.stack((angles.sin(), angles.cos()), dim=1) * start.offset  # (row, column) each
+            biases["offset"] = ring.flatten().repeat(self.sets)
         if "contrast" in channels:
             biases["contrast"] = torch.full((channels["contrast"],), _inverse_softplus(1.0))
+        if "prior" in channels:
+            biases["prior"] = torch.zeros(1)
         return biases
 
     def _pairwise(self, start: Start) -> list[float]:

@@ -33,7 +33,7 @@ class Detail(nn.Module):
 
 
 class Heads(nn.Module):
-    """Heads on D1: weight, difference, damping; with learned edges, offset; and perhaps contrast."""
+    """Heads on D1: weight, difference, damping; with learned edges, offset; perhaps contrast and prior."""
 
     def __init__(self, config: ModelConfig, channels: int, layout: ChannelLayout) -> None:
         super().__init__()
@@ -62,6 +62,7 @@ class Heads(nn.Module):
         self.damping = head(counts["damping"])
         self.offset = head(counts["offset"]) if "offset" in counts else None
         self.contrast = head(counts["contrast"]) if "contrast" in counts else None
+        self.prior = head(counts["prior"]) if "prior" in counts else None
         self.detail = None
         if config.detail:
             trunk_width = width if config.heads == "trunk" else channels

@@ -7,6 +7,7 @@ two-stage model is the one-stage model with more iterations. A trained first sta
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 import torch
@@ -16,13 +17,20 @@ from torch.nn import functional
 from gbpn.config import ModelConfig
 from gbpn.errors import InputError
 from gbpn.gmcn.blocks import ConvNorm, ResidualBlock, initialise
+from gbpn.gmcn.density import DensityResponse
 from gbpn.gmcn.field_parameters import ChannelLayout, FieldParameters, HeadMaps
+from gbpn.gmcn.iteration_corrections import IterationCorrections
 from gbpn.gmcn.stage_inputs import SecondStageInput, second_stage_input
+from gbpn.gmcn.unit import GatedAttention, GlobalLocalUnit
 from gbpn.gmcn.upscale import Upscale
 from gbpn.mrf import SYMMETRIC_RING, shift
 
 STEP = 0.05
 """Relative difference of two depths that the second stage sees as half of the largest."""
+ATTENTION_FROM = 2
+"""Level (0 is 1/2) from which on units attend: where a window sees much of the image for little."""
+ATTENTION_HEAD = 16
+"""Channels of one attention head of those units."""
 CUES = 7 + 2 + len(SYMMETRIC_RING)
 """Channels of `cues`."""
 
@@ -53,15 +61,25 @@ class Refiner(nn.Module):
             )
             self.up.append(ConvNorm(below, above, 2, transposed=True))
             self.fuse.append(ConvNorm(2 * above, above, activation=gelu))
+        self.units = _units(config, context_widths)
         self.block = ResidualBlock(widths[0])
         self.last = Upscale(widths[0], sum(self.layout.channels.values()))
+        self.corrections: IterationCorrections | None = None
+        if config.iteration_corrections:
+            self.corrections = IterationCorrections(widths[1], config.iterations[1], config.nonlocal_edges)
         initialise(self)
+        for part in self.modules():
+            if isinstance(part, GatedAttention):
+                part.initialise()
+        if self.corrections is not None:
+            self.corrections.start()
+        self.response = DensityResponse(config.density) if config.prior or config.density else None
         nn.init.zeros_(self.last.weight)
         assert self.last.bias is not None
         nn.init.zeros_(self.last.bias)
 
     def redraw(self, seen: SecondStageInput, before: FieldParameters) -> FieldParameters:
-        """The first stage's drawing, corrected with what its depth shows."""
+        """The first stage's parameters, corrected with what its depth shows."""
         assert before.maps is not None
         context = [adapt(features) for adapt, features in zip(self.adapters, before.features, strict=False)]
         x = self.inputs(functional.pixel_unshuffle(cues(seen), 2)) + context[0]
@@ -69,13 +87,47 @@ class Refiner(nn.Module):
         for down, known in zip(self.down, context[1:], strict=True):
             skips.append(x)
             x = down(x) + known
-        for up, fuse, skip in zip(reversed(self.up), reversed(self.fuse), reversed(skips), strict=True):
-            x = fuse(torch.cat((up(x), skip), dim=1))
+        quarter = x
+        x = self._attend(len(self.up), x, before.features)
+        for level in reversed(range(len(self.up))):
+            quarter = x
+            x = self.fuse[level](torch.cat((self.up[level](x), skips[level]), dim=1))
+            x = self._attend(level, x, before.features)
         corrections = self.last(self.block(x)).split(tuple(self.layout.channels.values()), dim=1)
         drawn = before.maps.by_name().items()
         corrected = {name: old + new for (name, old), new in zip(drawn, corrections, strict=True)}
         redrawn = self.layout.read(HeadMaps(**corrected), seen.image)
-        return redrawn.with_features(before.features)
+        if self.corrections is not None:
+            redrawn = redrawn.corrected(self.corrections(quarter))
+        own = () if self.response is None else (self.response,)
+        return replace(redrawn, features=before.features, responses=before.responses + own)
+
+    def _attend(self, level: int, x: Tensor, context: Sequence[Tensor]) -> Tensor:
+        """What the units of a level make of its map; as it came where there are none."""
+        for unit in self.units[level] if level < len(self.units) else ():
+            x = unit(x, context[level])
+        return x
+
+
+def _units(config: ModelConfig, context_widths: Sequence[int]) -> nn.ModuleList:
+    """Further units by level. They start as the identity: a trained stage can get them and loses nothing."""
+    levels = nn.ModuleList()
+    for level, count in enumerate(config.refine_units):
+        coarse = level >= ATTENTION_FROM
+        levels.append(
+            nn.ModuleList(
+                GlobalLocalUnit(
+                    config.refine_widths[level],
+                    dilation=1,
+                    window=config.window,
+                    head_channels=ATTENTION_HEAD,
+                    block="global-local" if coarse else "convolution",
+                    context_channels=context_widths[level] if coarse else None,
+                )
+                for _ in range(count)
+            )
+        )
+    return levels
 
 
 def cues(seen: SecondStageInput) -> Tensor:

@@ -14,6 +14,7 @@ from gbpn.depth_unit import DepthUnit
 from gbpn.distribution import DepthDistribution
 from gbpn.errors import InputError
 from gbpn.gbp import Messages
+from gbpn.mrf import MRF
 from gbpn.pipeline import Pipeline, SparseDepth, StageResult
 from gbpn.predict import resizing
 from gbpn.predict.completed import CompletedDepth
@@ -209,15 +210,13 @@ class Session:
         row = torch.tensor([one.y + top for one in points])
         column = torch.tensor([one.x + left for one in points])
         depth = torch.tensor([one.depth for one in points]).view(1, -1, 1, 1)
-        std = torch.tensor([one.std for one in points]).view(1, -1, 1, 1)
         value = unit.into(depth.to(self.device)).flatten().double()
-        noise = unit.variance(depth.to(self.device), std.to(self.device)).flatten().double()
         belief = answer.inference.belief
-        information, precision, unary = (
-            maps[0, 0, row, column].double()
-            for maps in (belief.information, belief.precision, self._encoding.parameters.unary)
+        # what a measurement weighs depends on how many others there are
+        field = answer.field if own else self._field_of_all(unit)
+        information, precision, weight = (
+            maps[0, 0, row, column].double() for maps in (belief.information, belief.precision, field.weight)
         )
-        weight = unary / (1 + unary * noise)
         if own:
             information, precision = information - weight * value, precision - weight
         precision = precision.clamp_min(1e-12)
@@ -288,6 +287,11 @@ class Session:
         else:
             answer = first.distribution
         return self.pipeline.checked(answer, self._encoding, sparse)
+
+    def _field_of_all(self, unit: DepthUnit) -> MRF:
+        """The first stage's field with every measurement there is."""
+        encoding = self._encoding
+        return self.pipeline.field(encoding, encoding.directed, self._sparse(self.measurements), unit)
 
     def _sparse(self, points: list[Measurement]) -> SparseDepth:
         noisy = any(one.std > 0 for one in points)

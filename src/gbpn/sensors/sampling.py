@@ -104,6 +104,9 @@ def parse(spec: str) -> list[tuple[str, float]]:
     return parts
 
 
+ANY_NUMBER = (1, 20000)
+"""Fewest and most random points that training may see."""
+
 OTHERS: tuple[tuple[str, float], ...] = (
     ("corners:{count}", 0.2),
     ("lidar", 0.2),

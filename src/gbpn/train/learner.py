@@ -9,9 +9,10 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
+from gbpn.config import ModelConfig
 from gbpn.distribution import DepthDistribution
 from gbpn.errors import InputError
-from gbpn.losses import l2_loss, probability_loss, scale_free_loss
+from gbpn.losses import l2_loss, probability_loss, scale_free_loss, shape_loss
 from gbpn.model import GBPN, AffineModel
 from gbpn.pipeline import ImageEncoding, SparseDepth
 from gbpn.train.recipe import Recipe
@@ -26,8 +27,11 @@ class Learner(nn.Module):
         super().__init__()
         self.model = model
         self.first_stage = 0.0 if recipe.freeze_first_stage else recipe.first_stage
-        self.loss = _loss(recipe, model.config.loss)
+        self.prior = recipe.prior
+        self.only_shape = recipe.loss == "shape"
+        self.loss = _loss(recipe, trained_with(recipe, model.config))
         self.frozen = _norms(model, recipe)
+        _only(model, recipe.learns)
         self.fast: list[GBPN] = []  # not a part of this module: nothing of it learns or is saved
         self.freezes = recipe.freeze_first_stage
         if self.freezes:
@@ -44,13 +48,25 @@ class Learner(nn.Module):
         if not isinstance(self.model, GBPN):
             return {"loss": self.loss(self.model(image, sparse, intrinsics), target)}
         pipeline = self.model.pipeline()
+        if self.only_shape:
+            padded = pipeline.pad(image, intrinsics)
+            prior = self.model.first.draw_prior(padded.image, padded.intrinsics)
+            return {"loss": shape_loss(padded.cropped(prior), target)}
         encode = self._frozen_encode if self.freezes else pipeline.encode
-        *before, answer = pipeline.stages(encode(image, intrinsics), SparseDepth(depth=sparse))
+        encoding = encode(image, intrinsics)
+        *before, answer = pipeline.stages(encoding, SparseDepth(depth=sparse))
         last = self.loss(answer.distribution, target)
-        if not (before and self.first_stage):
-            return {"loss": last}
-        first = self.loss(before[0].distribution, target)
-        return {"loss": last + self.first_stage * first, "first_stage": first, "last_stage": last}
+        losses = {"loss": last}
+        if before and self.first_stage:
+            first = self.loss(before[0].distribution, target)
+            losses = {"loss": last + self.first_stage * first, "first_stage": first, "last_stage": last}
+        priors = [stage.parameters.prior for stage in (*before, answer) if stage.parameters.prior is not None]
+        if priors and self.prior:
+            shape = torch.stack(
+                [shape_loss(encoding.padded.cropped(prior), target) for prior in priors]
+            ).mean()
+            losses |= {"loss": losses["loss"] + self.prior * shape, "prior": shape}
+        return losses
 
     @torch.no_grad()
     def _frozen_encode(self, image: Tensor, intrinsics: Tensor) -> ImageEncoding:
@@ -62,6 +78,17 @@ class Learner(nn.Module):
         return self.fast[0].pipeline().encode(image, intrinsics)
 
 
+def trained_with(recipe: Recipe, config: ModelConfig) -> str:
+    """The loss of a run: the recipe's own, or the one that the model is meant for."""
+    if recipe.loss == "shape":
+        if not config.prior:
+            raise InputError(
+                f"loss=shape teaches a depth-like map; {config.name} has none: set model.prior=True"
+            )
+        return config.loss  # for what follows
+    return config.loss if recipe.loss == "model" else recipe.loss
+
+
 def _loss(recipe: Recipe, name: str) -> Loss:
     losses: dict[str, Loss] = {
         "probability": partial(probability_loss, alpha1=recipe.alpha1, alpha2=recipe.alpha2),
@@ -70,6 +97,8 @@ def _loss(recipe: Recipe, name: str) -> Loss:
         ),
         "l2": l2_loss,
     }
+    if name not in losses:
+        raise InputError(f"recipe.loss must be one of model, shape, {', '.join(losses)}; got {recipe.loss!r}")
     return losses[name]
 
 
@@ -82,6 +111,16 @@ def _norms(model: nn.Module, recipe: Recipe) -> list[nn.Module]:
         for name, module in model.named_modules()
         if isinstance(module, nn.BatchNorm2d) and (recipe.freeze_statistics or ".encoder." in f".{name}.")
     ]
+
+
+def _only(model: nn.Module, learns: tuple[str, ...]) -> None:
+    """Parts that the recipe does not name keep their weights."""
+    if not learns:
+        return
+    for name, parameter in model.named_parameters():
+        parameter.requires_grad_(name.startswith(learns))
+    if not any(parameter.requires_grad for parameter in model.parameters()):
+        raise InputError(f"recipe.learns names no part of the model; got {', '.join(learns)}")
 
 
 def _of_two_stages(model: nn.Module) -> GBPN:

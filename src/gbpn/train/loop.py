@@ -7,7 +7,7 @@ import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,8 @@ from gbpn.train import optimiser as optimisation
 from gbpn.train.averaging import WeightAverage
 from gbpn.train.distributed import average, synchronise_batch_norm
 from gbpn.train.fault_tolerant import FaultTolerantSamples, collate_fetched
-from gbpn.train.learner import Learner
+from gbpn.train.growth import grown
+from gbpn.train.learner import Learner, trained_with
 from gbpn.train.progress import TrainingProgress
 from gbpn.train.recipe import Recipe
 from gbpn.train.run_folder import RunFolder
@@ -107,8 +108,7 @@ class _Run:
 
         torch.manual_seed(recipe.seed)
         self.network = _start_model(recipe)
-        if recipe.loss:
-            self.network.config = self.network.config.overridden({"loss": recipe.loss})
+        self.network.config = replace(self.network.config, loss=trained_with(recipe, self.network.config))
         if fabric.device.type == "cpu":  # as oneDNN likes it
             self.network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         if fabric.world_size > 1:
@@ -293,7 +293,8 @@ def _continued(recipe: Recipe) -> GBPN | AffineModel:
     """The model of `start_from`, changed as the recipe says; parts that it did not have start afresh."""
     trained = load(recipe.start_from)
     model = from_config(trained.config.overridden(recipe.model_options))
-    _fill(model, trained.state_dict(), recipe.start_from)
+    state = grown(trained.state_dict(), model.state_dict(), trained.config, model.config)
+    _fill(model, state, recipe.start_from)
     if recipe.first_stage_from:
         other = load(recipe.first_stage_from).state_dict()
         first = {name: tensor for name, tensor in other.items() if name.startswith("first.")}

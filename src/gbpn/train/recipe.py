@@ -45,11 +45,15 @@ class Recipe:
     """Optimizer steps of the whole run."""
     batch: int = 16
     """Global batch, over all processes."""
-    loss: str = ""
-    """probability (the paper's), scale-free (errors relative to the frame's depth), or l2 (ablation V1);
-    empty: what the model's configuration names. What was used is written into the weights."""
+    loss: str = "model"
+    """probability (the paper's), scale-free (errors relative to the frame's depth), l2 (ablation V1), shape
+    (of the depth-like map alone, without any inference), or model: what the model's configuration says."""
+    learns: tuple[str, ...] = ()
+    """Parts that learn, by the first names of their tensors ("first.prior", "second"); empty: all of them."""
     first_stage: float = 0.0
     """Weight of the first stage's own loss; the paper supervises the last stage only."""
+    prior: float = 0.0
+    """Weight of the depth-like maps' own loss, for models that have them."""
     freeze_first_stage: bool = False
     """Keep a trained first stage as it is and teach the second one only."""
     freeze_encoder_statistics: bool = False
@@ -155,7 +159,7 @@ class Recipe:
                 f"no recipe setting {key!r}: known are {names}, model.KEY, dataset.KEY and augmentation.KEY"
             )
         try:
-            value: Any = text.lower() in ("1", "true", "yes") if kinds[key] is bool else kinds[key](text)
+            value: Any = _typed(text, kinds[key])
         except ValueError as error:
             raise InputError(f"{key} must be {kinds[key].__name__}; got {text!r}") from error
         return self._with(key, value)
@@ -166,6 +170,15 @@ class Recipe:
 
     def as_dict(self) -> dict[str, Any]:
         return dataclasses.asdict(self)
+
+
+def _typed(text: str, kind: Any) -> Any:
+    """A recipe setting from its text."""
+    if kind is bool:
+        return text.lower() in ("1", "true", "yes")
+    if typing.get_origin(kind) is tuple:
+        return tuple(part.strip() for part in text.split(",") if part.strip())
+    return kind(text)
 
 
 def _literal(text: str) -> Any:

@@ -1,0 +1,109 @@
+"""Chains: stages that start from each other, continue, and end in one file."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+from test_runs import MACHINE, pool
+from typer.testing import CliRunner
+
+from gbpn.cli import app
+from gbpn.errors import InputError, TrainingError
+from gbpn.loading import load
+from gbpn.train import chain
+from gbpn.train.run_folder import RunFolder
+
+__all__ = ["pool"]
+
+MINIATURE = [
+    "first:model.width=0.25",
+    "imagenet=no",
+    "batch=2",
+    "steps=2",
+    "validate_every=2",
+    "validation_limit=1",
+    "checkpoint_every=1",
+    "average_from=1",
+    "augmentation.height=64",
+    "augmentation.width=64",
+    "dataset.cache=False",
+]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory, pool) -> Path:
+    """The whole chain of the default weights in miniature."""
+    out = tmp_path_factory.mktemp("chain")
+    outcome = chain.run(chain.DEFAULT.changed(MINIATURE), pool, out, machine=MACHINE)
+    assert outcome.finished
+    return out
+
+
+def test_the_chain_ends_in_weights_that_say_what_they_are(made) -> None:
+    model = load(made / "default.safetensors")
+    config = model.config
+    assert (config.name, config.loss, config.stages) == ("small-prior", "scale-free", 2)
+    assert config.nonlocal_edges == 3
+    assert config.iteration_corrections
+    assert config.prior
+    assert config.density
+    assert model.calibration is not None
+    assert [stage["name"] for stage in model.card["stages"]] == ["first", "second", "prior", "field", "whole"]
+    assert model.card["trained_for"]["points"] == [1, 20000]
+    image, sparse = torch.rand(1, 3, 64, 64), torch.zeros(1, 1, 64, 64)
+    sparse[..., 20, 30] = 2.0
+    with torch.inference_mode():
+        assert model(image, sparse).mean.isfinite().all()
+
+
+def test_stages_keep_what_they_do_not_teach(made) -> None:
+    second, prior, field = (load(made / name / "last.safetensors") for name in ("second", "prior", "field"))
+    for name, tensor in second.first.encoder.named_parameters():
+        assert torch.equal(prior.first.encoder.get_parameter(name), tensor)
+        assert torch.equal(field.first.encoder.get_parameter(name), tensor)
+    assert prior.first.prior.last.weight.any()
+    assert not torch.equal(field.first.prior.last.weight, prior.first.prior.last.weight)
+    assert field.second.response.constant.any()
+
+
+def test_a_finished_chain_is_not_run_again(made, pool) -> None:
+    before = (made / "whole" / "steps.csv").read_bytes()
+    assert chain.run(chain.DEFAULT.changed(MINIATURE), pool, made, machine=MACHINE).finished
+    assert (made / "whole" / "steps.csv").read_bytes() == before
+
+
+def test_weights_that_exist_stand_for_their_stage(made, pool, tmp_path) -> None:
+    (tmp_path / "field").mkdir()
+    shutil.copy(made / "field" / "last.safetensors", tmp_path / "field")
+    for name in ("first", "second", "prior"):
+        (tmp_path / name).mkdir()
+        shutil.copy(made / name / "last.safetensors", tmp_path / name)
+    assert chain.given(RunFolder(tmp_path / "field"))
+    assert chain.run(chain.DEFAULT.changed(MINIATURE), pool, tmp_path, machine=MACHINE).finished
+    one, other = (load(root / "whole" / "last.safetensors") for root in (made, tmp_path))
+    for name, tensor in one.named_parameters():
+        torch.testing.assert_close(other.get_parameter(name), tensor, rtol=1e-4, atol=1e-5)
+    assert load(tmp_path / "default.safetensors").card["stages"][3]["weights"] == "given"
+    only = chain.Chain(name="default", stages=chain.DEFAULT.stages[:4], card=chain.DEFAULT.card)
+    with pytest.raises(TrainingError, match="nothing to train"):
+        chain.run(only.changed(MINIATURE), pool, tmp_path, machine=MACHINE)
+
+
+def test_settings_reach_one_stage_or_all() -> None:
+    changed = chain.DEFAULT.changed(["steps=7", "prior:batch=3"])
+    assert {stage.recipe.steps for stage in changed.stages} == {7}
+    assert [stage.recipe.batch == 3 for stage in changed.stages] == [False, False, True, False, False]
+    with pytest.raises(InputError, match="no stage 'frist'"):
+        chain.DEFAULT.changed(["frist:steps=7"])
+    assert chain.DEFAULT.scaled(0.5).stages[0].recipe.steps == 3000
+
+
+def test_the_command_names_the_stages(tmp_path, pool) -> None:
+    settings = [flag for setting in MINIATURE for flag in ("--set", setting)]
+    words = ["train", "default", "--data", str(pool / "nothing"), "-o", str(tmp_path / "run"), *settings]
+    result = CliRunner().invoke(app, [*words, "--workers", "0", "--no-progress"])
+    assert "prior: 2 steps of 2; learns first.prior" in result.output
+    assert result.exit_code != 0
