@@ -302,7 +302,7 @@ class Session:
         if any(one.std > 0 for one in points):
             noise = unit.variance(sparse, self._sketch.frame.padded(self._map(points, "std")))
         field: MRF = drawing.field(unit.into(sparse), sparse > 0, noise)
-        return field
+        return field.directed()
 
     def _map(self, points: list[Measurement], name: str) -> Tensor:
         """[1, 1, H, W] with one number of each measurement at its pixel."""
