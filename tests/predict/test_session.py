@@ -29,7 +29,20 @@ COMPLETERS = {
     "median": lambda: model_of("median"),
     "two stages": lambda: model_of("log", 2),
     "dynamic": lambda: model_of("metric", edges="directed", dynamic=True, nonlocal_edges=2),
+    "density": lambda: with_density(),
 }
+
+
+def with_density() -> gbpn.DepthCompleter:
+    """A map, learned edges and corrections by iteration, in a field that responds to density."""
+    torch.manual_seed(0)
+    model = gbpn.build("small-prior", width=0.5)
+    for part in (model.first.response, model.second.response):
+        torch.nn.init.normal_(part.function[-1].weight, std=0.01)
+    torch.nn.init.normal_(model.first.prior.last.weight, std=0.01)
+    for part in (model.first.corrections, model.second.corrections):
+        torch.nn.init.normal_(part.last.weight, std=0.01)
+    return gbpn.DepthCompleter(model.fuse())
 
 
 @pytest.fixture(scope="module", params=COMPLETERS)
@@ -157,11 +170,12 @@ def test_the_weight_of_a_noisy_measurement(kind: str) -> None:
     assert float(field.weight) == pytest.approx(1 / (1 / 30 + sigma**2), rel=1e-5)
 
 
-def test_a_planted_outlier_is_found(plain: gbpn.DepthCompleter, picture: np.ndarray) -> None:
+@pytest.mark.parametrize("kind", ["log", "density"])
+def test_a_planted_outlier_is_found(kind: str, picture: np.ndarray) -> None:
     wall = smooth(picture)
     rng = np.random.default_rng(0)
     x, y = rng.integers(0, wall.shape[1], 150), rng.integers(0, wall.shape[0], 150)
-    session = plain.session(picture, CAMERA)
+    session = COMPLETERS[kind]().session(picture, CAMERA)
     session.add(x, y, wall[y, x])
     assert len(session.outliers(limit=8)) <= 3
     session.add(25, 25, 8.0)

@@ -74,34 +74,35 @@ class DensityResponse(nn.Module):
             far, share = FARTHEST * math.atanh(math.log(start.learned) / FARTHEST), start.share
             first = first._replace(far=far, share=math.log(share / (1 - share)))  # type: ignore[arg-type]
         self.constant = nn.Parameter(torch.tensor(first) / SPEED)
-        self.function = None
+        self.function: nn.Sequential | None = None
         if width:
-            last = nn.Conv2d(width, len(Response._fields), 1)
-            self.function = nn.Sequential(nn.Conv2d(FEATURES, width, 1), nn.GELU(), last)
+            hidden, last = nn.Conv2d(FEATURES, width, 1), nn.Conv2d(width, len(Response._fields), 1)
+            self.function = nn.Sequential(hidden, nn.GELU(), last)
             nn.init.zeros_(last.weight)
+            assert last.bias is not None
             nn.init.zeros_(last.bias)
             if start is not None:
-                self._start_at_rule(start)
-
-    @torch.no_grad()
-    def _start_at_rule(self, start: Start) -> None:
-        """Two hidden channels say "many" and "few" of the whole image, for what `start` asks of them."""
-        assert self.function is not None
-        first, last = self.function[0], self.function[-1]
-        rules = ((1.0, "unary", start.trust_in_many), (-1.0, "share", start.share_of_few))
-        for channel, (sign, name, amount) in enumerate(rules):
-            if not amount:
-                continue
-            first.weight[channel] = 0
-            first.weight[channel, -1] = sign  # GELU of the whole image's density: about 0 on the other side
-            first.bias[channel] = 0
-            last.weight[Response._fields.index(name), channel] = amount / SPEED
+                _start_at_rule(hidden, last, start)
 
     def forward(self, features: Tensor) -> Tensor:
         """`density_features` → [B, 5, H/8, W/8] before any limit; see `respond`."""
         batch, _, height, width = features.shape
         constant = self.constant.view(1, -1, 1, 1).expand(batch, -1, height, width)
         return constant if self.function is None else constant + self.function(features.to(constant))
+
+
+@torch.no_grad()
+def _start_at_rule(hidden: nn.Conv2d, last: nn.Conv2d, start: Start) -> None:
+    """Two hidden channels say "many" and "few" of the whole image, for what `start` asks of them."""
+    assert hidden.bias is not None
+    rules = ((1.0, "unary", start.trust_in_many), (-1.0, "share", start.share_of_few))
+    for channel, (sign, name, amount) in enumerate(rules):
+        if not amount:
+            continue
+        hidden.weight[channel] = 0
+        hidden.weight[channel, -1] = sign  # GELU of the whole image's density: about 0 on the other side
+        hidden.bias[channel] = 0
+        last.weight[Response._fields.index(name), channel] = amount / SPEED
 
 
 def respond(parts: Sequence[DensityResponse], measured: Tensor) -> Response:

@@ -6,6 +6,7 @@ two-stage model is the one-stage model with more iterations. A trained first sta
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -30,7 +31,7 @@ STEP = 0.05
 ATTENTION_FROM = 2
 """Level (0 is 1/2) from which on units attend: where a window sees much of the image for little."""
 ATTENTION_HEAD = 16
-"""Channels of one attention head of those units."""
+"""Channels of one attention head of those units, or of as many as divide a narrower level."""
 CUES = 7 + 2 + len(SYMMETRIC_RING)
 """Channels of `cues`."""
 
@@ -104,7 +105,11 @@ class Refiner(nn.Module):
 
     def _attend(self, level: int, x: Tensor, context: Sequence[Tensor]) -> Tensor:
         """What the units of a level make of its map; as it came where there are none."""
-        for unit in self.units[level] if level < len(self.units) else ():
+        if level >= len(self.units):
+            return x
+        units = self.units[level]
+        assert isinstance(units, nn.ModuleList)
+        for unit in units:
             x = unit(x, context[level])
         return x
 
@@ -120,7 +125,7 @@ def _units(config: ModelConfig, context_widths: Sequence[int]) -> nn.ModuleList:
                     config.refine_widths[level],
                     dilation=1,
                     window=config.window,
-                    head_channels=ATTENTION_HEAD,
+                    head_channels=math.gcd(config.refine_widths[level], ATTENTION_HEAD),
                     block="global-local" if coarse else "convolution",
                     context_channels=context_widths[level] if coarse else None,
                 )
