@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,6 +20,7 @@ from gbpn.mrf import MRF, LocalEdges, NonLocalEdges
 from gbpn.predict import large
 from gbpn.predict.completed import CompletedDepth
 from gbpn.predict.inputs import as_image, as_intrinsics
+from gbpn.predict.suggestion import Suggestion, suggest
 
 STAGES = ("first", "last")
 FEWEST_FOR_SPREAD = 8
@@ -85,6 +87,7 @@ class Session:
         self._messages: Messages | None = None
         self._result: CompletedDepth | None = None
         self._first: StageResult | None = None
+        self._last: StageResult | None = None
         self._see(image, intrinsics)
 
     def add(self, x: Numbers, y: Numbers, depth: Numbers, std: Numbers | None = None) -> None:
@@ -113,8 +116,14 @@ class Session:
         self._messages = self._result = None
 
     def restart(self) -> None:
-        """Forget all messages, so that the next look is a cold run; the measurements stay."""
-        self._messages = self._result = None
+        """Forget all messages, so that the next look is that of a new session; the measurements stay."""
+        self._messages = self._result = self._unit = None
+
+    def copy(self) -> Session:
+        """An independent session with the same measurements; what the network has drawn is shared."""
+        other = copy(self)
+        other._points = dict(self._points)
+        return other
 
     def next_image(self, image: Any, intrinsics: Any = None, *, still: bool = True) -> None:
         """The next frame of a video, with the measurements there are; if the camera stood `still`, warm."""
@@ -122,6 +131,16 @@ class Session:
         self._result = None
         if not still:
             self._messages = None
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """(H, W)."""
+        return self._sketch.frame.size
+
+    @property
+    def corner(self) -> tuple[int, int]:
+        """(row, column) of the image inside the maps of `stages`, which are padded."""
+        return self._sketch.frame.corner
 
     @property
     def measurements(self) -> list[Measurement]:
@@ -149,6 +168,57 @@ class Session:
     def std(self) -> np.ndarray:
         """[H, W] metres; needs calibrated weights and the last stage."""
         return self.result.std
+
+    def quick(self) -> CompletedDepth:
+        """The first stage's answer alone, in a fraction of the time; without sigmas, they belong to the last.
+
+        Continues from the kept messages like `result`, which is not touched and still to be refreshed.
+        """
+        with torch.inference_mode():
+            first = self._refresh_first(self._points_needed())
+            return self._completed(self._uncalibrated(first))
+
+    @torch.inference_mode()
+    def stages(self) -> tuple[StageResult, ...]:
+        """What each stage does from empty messages; fields, beliefs and messages are padded."""
+        alone = self.copy()
+        alone.restart()
+        _ = alone.result
+        assert alone._first is not None
+        assert alone._last is not None
+        return (alone._first, alone._last) if self.two_stages else (alone._first,)
+
+    def metres(self, values: Tensor) -> np.ndarray:
+        """Padded values in the unit of `stages` → [H, W] metres."""
+        unit = self._unit_of(self._points_needed())
+        return self.cropped(unit.out(values))
+
+    def cropped(self, maps: Tensor) -> np.ndarray:
+        """Padded [1, 1, H', W'] → [H, W]."""
+        return self._sketch.frame.cropped(maps)[0, 0].detach().cpu().float().numpy()
+
+    @torch.inference_mode()
+    def suggest(self, count: int = 1) -> list[Suggestion]:
+        """The pixels whose measurement would reduce the total uncertainty most, best first.
+
+        Not those of the largest sigma: what a measurement says of all other pixels counts, and each one is
+        chosen as if those before it were measured. See `gbpn.predict.suggestion`.
+        """
+        crop = self._sketch.frame.cropped
+        drawing, measured = self._drawing, torch.zeros_like(self._drawing.unary)
+        std = torch.ones_like(crop(measured))
+        if self._points:
+            answer = self.result.distribution
+            assert self._last is not None
+            drawing, measured = self._last.drawing, self._last.field.weight
+            std = (
+                answer.std
+                if answer.calibration is not None
+                else answer.mean * answer.belief_precision.rsqrt()
+            )
+            std = torch.where(answer.observed, std, 0.0)
+        links = drawing.local.directed().weight[:, -1]  # [1, 4, E, H', W']
+        return suggest(crop(links), crop(measured), crop(drawing.unary), std, count)
 
     @torch.inference_mode()
     def outliers(self, limit: float = 4.0) -> list[Outlier]:
@@ -249,9 +319,15 @@ class Session:
 
     @torch.inference_mode()
     def _refresh(self) -> CompletedDepth:
-        points = self.measurements
-        if not points:
-            raise InputError("there is no measurement yet: add(x, y, depth) first")
+        points = self._points_needed()
+        self._last = self._refresh_first(points)
+        if not self.two_stages:
+            return self._completed(self._uncalibrated(self._last))
+        self._last = self._second_stage(points, self._last, self._unit_of(points))
+        return self._completed(self._last.distribution)
+
+    def _refresh_first(self, points: list[Measurement]) -> StageResult:
+        """The first stage, warm where it may be."""
         fresh = self._unit_of(points)
         if self._unit is None or self.model.config.depth_scale == "median":
             moved = self._unit is None or not torch.equal(self._unit.metres, fresh.metres)
@@ -264,13 +340,24 @@ class Session:
             self.iterations += self.warm
         first = self._first_stage(points, self._unit, self._messages)
         self._first, self._messages = first, first.inference.messages
-        answer = self._second_stage(points, first, fresh) if self.two_stages else first.distribution
-        if not self.two_stages and self.model.second is not None:
-            answer = replace(answer, calibration=None)  # fitted to the last stage
+        return first
+
+    def _points_needed(self) -> list[Measurement]:
+        if not self._points:
+            raise InputError("there is no measurement yet: add(x, y, depth) first")
+        return self.measurements
+
+    def _uncalibrated(self, first: StageResult) -> DepthDistribution:
+        """Without the calibration, if that was fitted to a second stage."""
+        return (
+            first.distribution if self.model.second is None else replace(first.distribution, calibration=None)
+        )
+
+    def _completed(self, answer: DepthDistribution) -> CompletedDepth:
         return CompletedDepth(
             distribution=answer,
             image=self._image,
-            sparse=self._map(points, "depth")[0].cpu(),
+            sparse=self._map(self.measurements, "depth")[0].cpu(),
             intrinsics=self._camera,
             notices=self._notices,
         )
@@ -283,9 +370,7 @@ class Session:
             field, count = _last_set(field), self.warm
         return self.model.answer(self._sketch.frame, unit, self._drawing, field, messages, count)
 
-    def _second_stage(
-        self, points: list[Measurement], first: StageResult, fresh: DepthUnit
-    ) -> DepthDistribution:
+    def _second_stage(self, points: list[Measurement], first: StageResult, fresh: DepthUnit) -> StageResult:
         """Network and inference of the second stage, which looks at the first one's depth."""
         assert self._unit is not None
         frame = self._sketch.frame
@@ -295,9 +380,7 @@ class Session:
         drawing = self.model.redraw(frame, _shifted(first, shift, scale.kind), self._sketch.drawing, scale)
         field = self._field(drawing, points, self._unit)
         count = self.model.config.iterations[1]
-        return self.model.answer(
-            frame, self._unit, drawing, field, first.inference.messages, count
-        ).distribution
+        return self.model.answer(frame, self._unit, drawing, field, first.inference.messages, count)
 
     def _field(self, drawing: Any, points: list[Measurement], unit: DepthUnit) -> MRF:
         sparse = self._sketch.frame.padded(self._map(points, "depth"))
