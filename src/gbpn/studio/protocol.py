@@ -14,7 +14,6 @@ import json
 import struct
 import types
 from dataclasses import dataclass
-from functools import cache
 from typing import Annotated, Any, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
@@ -303,11 +302,9 @@ FROM_PAGE = (
 FROM_SERVER = (
     Welcome, Opened, Maps, Taken, Suggested, FilmStill, Listened, Compared, Outliers, File, Waiting, Failed,
 )  # fmt: skip
-KINDS: dict[str, type] = {kind.__name__: kind for kind in (*FROM_PAGE, *FROM_SERVER)}
 
 
-@cache
-def layout(kind: Any) -> tuple[dict[str, Stored], dict[str, Any], frozenset[str]]:
+def _layout(kind: type) -> tuple[dict[str, Stored], dict[str, Any], frozenset[str]]:
     """Arrays of a message by name, its plain fields with their types, and which of all may be left out."""
     arrays, plain = {}, {}
     for name, hint in get_type_hints(kind, include_extras=True).items():
@@ -320,9 +317,12 @@ def layout(kind: Any) -> tuple[dict[str, Stored], dict[str, Any], frozenset[str]
     return arrays, plain, frozenset(optional)
 
 
+LAYOUTS = {kind.__name__: _layout(kind) for kind in (*FROM_PAGE, *FROM_SERVER)}
+
+
 def encode(message: Any) -> bytes:
     """The frame of a message."""
-    stored, plain, _ = layout(type(message))
+    stored, plain, _ = LAYOUTS[type(message).__name__]
     header: dict[str, Any] = {"kind": type(message).__name__}
     header |= {name: getattr(message, name) for name in plain}
     arrays = {
@@ -346,7 +346,7 @@ def decode(frame: bytes, kinds: tuple[type, ...] | None = None) -> Any:
     kind = next((one for one in kinds or FROM_PAGE if one.__name__ == name), None)
     if kind is None:
         raise ProtocolError(f"unknown message {str(name)[:40]!r}: is the page as new as the server?")
-    stored, plain, optional = layout(kind)
+    stored, plain, optional = LAYOUTS[kind.__name__]
     arrays = _arrays(frame, start, listed)
     for part, wanted, got in (("array", set(stored), set(arrays)), ("field", set(plain), set(header))):
         if missing := wanted - got - optional:
