@@ -136,6 +136,7 @@ export function startMeasure(): void {
   store.listen((state, changed) => {
     if (changed.has("points") || changed.has("selected")) showSelected(state);
     if (changed.has("points") || changed.has("selected")) showList(state);
+    if (changed.has("welcome")) say(find("pattern-number"), wanted().toLocaleString("en"));
     showSources(state);
   });
 }

@@ -1,39 +1,12 @@
 // The profile along a line: depth with its ±2σ band, the measurements near the line, and the truth.
 
 import { find, say } from "./elements";
+import { along, beside, NEAR, ticks } from "./profile-line";
 import { store } from "./store";
-import type { Line, Point, State } from "./store";
+import type { Point, State } from "./store";
 
-const NEAR = 3;
 const chart = find<HTMLCanvasElement>("profile");
 const box = find("profile-box");
-
-export interface Sample { x: number; y: number; distance: number }
-
-/** One sample per pixel step along the line. */
-export function along(line: Line): Sample[] {
-  const dx = line.x1 - line.x0;
-  const dy = line.y1 - line.y0;
-  const steps = Math.max(Math.abs(dx), Math.abs(dy), 1);
-  const length = Math.hypot(dx, dy);
-  return Array.from({ length: steps + 1 }, (_, i) => ({
-    x: Math.round(line.x0 + (dx * i) / steps),
-    y: Math.round(line.y0 + (dy * i) / steps),
-    distance: (length * i) / steps,
-  }));
-}
-
-/** Measurements within a few pixels of the line, with their place along it. */
-export function beside(line: Line, points: readonly Point[], reach = NEAR): { distance: number; point: Point }[] {
-  const dx = line.x1 - line.x0;
-  const dy = line.y1 - line.y0;
-  const length = Math.hypot(dx, dy) || 1;
-  return points.flatMap((point) => {
-    const distance = ((point.x - line.x0) * dx + (point.y - line.y0) * dy) / length;
-    const aside = Math.abs((point.x - line.x0) * dy - (point.y - line.y0) * dx) / length;
-    return aside <= reach && distance >= 0 && distance <= length ? [{ distance, point }] : [];
-  });
-}
 
 interface Curve { distance: number; depth: number; std: number; truth: number }
 
@@ -58,15 +31,6 @@ function limits(samples: Curve[], marks: { point: Point }[]): [number, number] {
   const high = Math.max(...values);
   const room = 0.06 * (high - low || 1);
   return [Math.max(0, low - room), high + room];
-}
-
-/** Round steps for about four lines. */
-export function ticks(low: number, high: number): number[] {
-  const rough = (high - low) / 4;
-  const power = 10 ** Math.floor(Math.log10(rough));
-  const step = [1, 2, 5, 10].map((n) => n * power).find((n) => n >= rough) ?? rough;
-  const first = Math.ceil(low / step);
-  return Array.from({ length: Math.floor(high / step) - first + 1 }, (_, i) => (first + i) * step);
 }
 
 function draw(state: Readonly<State>): void {

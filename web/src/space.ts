@@ -1,7 +1,7 @@
 // The view in space: points or mesh, pins of the measurements, the camera's frustum. Rendered only on change.
 
 import {
-  BufferAttribute, BufferGeometry, Color, LineBasicMaterial, LineSegments, Mesh, MeshBasicMaterial, PerspectiveCamera,
+  BufferAttribute, BufferGeometry, LineBasicMaterial, LineSegments, Mesh, MeshBasicMaterial, PerspectiveCamera,
   Points, PointsMaterial, Scene, SRGBColorSpace, WebGLRenderer, DoubleSide,
 } from "three";
 import { OrbitControls } from "three/examples/jsm/controls/OrbitControls.js";
@@ -26,7 +26,7 @@ class Space {
   private readonly geometry = new BufferGeometry();
   private readonly points = new Points(this.geometry, new PointsMaterial({ vertexColors: true, sizeAttenuation: true }));
   private readonly mesh = new Mesh(this.geometry, new MeshBasicMaterial({ vertexColors: true, side: DoubleSide }));
-  private readonly pins = new LineSegments(new BufferGeometry(), new LineBasicMaterial({ vertexColors: true }));
+  private readonly pins = new LineSegments(new BufferGeometry(), new LineBasicMaterial({ color: 0xff2e63 }));
   private readonly frustum = new LineSegments(new BufferGeometry(), new LineBasicMaterial({ color: 0x8893a5 }));
   private asked = false;
   private seen: Picture | null = null;
@@ -82,7 +82,7 @@ class Space {
     this.mesh.visible = mesh;
     this.shown = mesh ? index.length / 3 : index.length;
     const [near, far] = spread(depth, 2, 98);
-    (this.points.material as PointsMaterial).size = Number(size.value) * ((near + far) / 2) * (1.6 / picture.camera[0]);
+    (this.points.material as PointsMaterial).size = Number(size.value) * ((near + far) / 2) * (2.3 / picture.camera[0]);
     this.showPins(state, picture, (near + far) / 2);
     this.showFrustum(picture, near * 0.5);
     if (this.seen !== picture) {
@@ -96,16 +96,13 @@ class Space {
     const [fx, fy, cx, cy] = picture.camera;
     const pins = find<HTMLInputElement>("space-pins").checked ? state.points : [];
     const places = new Float32Array(6 * pins.length);
-    const colours = new Float32Array(6 * pins.length);
-    const dark = new Color(0xff2e63);
+    const length = 0.05 * scale * Math.min(1, Math.sqrt(80 / Math.max(pins.length, 1)));
     pins.forEach((point, i) => {
       const x = ((point.x - cx) / fx) * point.depth;
       const y = (-(point.y - cy) / fy) * point.depth;
-      places.set([x, y, -point.depth, x, y + 0.05 * scale, -point.depth + 0.03 * scale], 6 * i);
-      colours.set([dark.r, dark.g, dark.b, 1, 1, 1], 6 * i);
+      places.set([x, y, -point.depth, x, y + length, -point.depth + 0.6 * length], 6 * i);
     });
     this.pins.geometry.setAttribute("position", new BufferAttribute(places, 3));
-    this.pins.geometry.setAttribute("color", new BufferAttribute(colours, 3));
   }
 
   private showFrustum(picture: Picture, depth: number): void {
@@ -123,7 +120,7 @@ class Space {
     const depth = store.state.maps?.depth.values;
     const middle = depth ? percentile(depth.filter((d) => d > 0).sort(), 50) : 2;
     this.controls.target.set(0, 0, -middle);
-    this.camera.position.set(0.35 * middle, 0.28 * middle, 0.55 * middle);
+    this.camera.position.set(0.3 * middle, 0.22 * middle, 0.16 * middle);
     this.camera.near = middle / 100;
     this.camera.far = middle * 100;
     this.controls.update();

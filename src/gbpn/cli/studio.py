@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
-
-if TYPE_CHECKING:
-    from gbpn.studio.run import Address
 
 Port = Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 takes any that is free.")]
 Host = Annotated[
@@ -41,11 +38,9 @@ def _serve(port: int, host: str, weights: str, device: str, *, page: bool, brows
     from gbpn.predict import DepthCompleter
     from gbpn.studio import run
 
-    console = Console(highlight=False, soft_wrap=True)
-
-    def ready(where: Address) -> None:
-        what = "studio" if page else "HTTP interface, described in openapi.json,"
-        console.print(f"{what} at {where.url}  (stop with Ctrl+C)", markup=False)
-
     completer = DepthCompleter.from_pretrained(weights, device=device)
-    run.serve(completer, run.address(host, port), weights=weights, page=page, browser=browser, ready=ready)
+    server = run.Server(completer, run.address(host, port), weights=weights, page=page)
+    what = "studio" if page else "HTTP interface, described in openapi.json,"
+    console = Console(highlight=False, soft_wrap=True)
+    console.print(f"{what} at {server.address.url}  (stop with Ctrl+C)", markup=False)
+    server.run(browser=browser)

@@ -331,7 +331,7 @@ def encode(message: Any) -> bytes:
         if (value := getattr(message, name)) is not None
     }
     header["arrays"] = [[name, stored[name].dtype, list(values.shape)] for name, values in arrays.items()]
-    text = json.dumps(header, ensure_ascii=False, allow_nan=False).encode()
+    text = json.dumps(header, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
     parts = [struct.pack("<II", len(text), 0), text, _padding(len(text))]
     for values in arrays.values():
         parts += [values.tobytes(), _padding(values.nbytes)]

@@ -7,8 +7,7 @@ import secrets
 import socket
 import threading
 import webbrowser
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gbpn.errors import GbpnError
 from gbpn.predict import DepthCompleter
@@ -51,37 +50,48 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def serve(
-    completer: DepthCompleter,
-    where: Address,
-    *,
-    weights: str,
-    page: bool,
-    limits: Limits | None = None,
-    ready: Callable[[Address], None] = lambda _: None,
-    browser: bool = False,
-) -> None:
-    """Listen until interrupted; `ready` is told the address once the port is ours."""
-    import uvicorn
+class Server:
+    """A server with its port taken, ready to run."""
 
-    limits = limits or Limits()
-    listener = _listener(where)
-    where = Address(host=where.host, port=listener.getsockname()[1], token=where.token)
-    hosts = () if is_loopback(where.host) else ("*",)
-    app = make_app(completer, weights=weights, page=page, limits=limits, hosts=hosts, token=where.token)
-    config = uvicorn.Config(
-        app,
-        log_level="warning",
-        access_log=False,
-        ws="websockets-sansio",
-        ws_max_size=limits.upload_bytes,
-        ws_per_message_deflate=False,  # on one machine, bytes are cheaper than time
-        server_header=False,
-    )
-    ready(where)
-    if browser:
-        threading.Timer(0.5, webbrowser.open, (where.url,)).start()
-    uvicorn.Server(config).run(sockets=[listener])
+    def __init__(
+        self,
+        completer: DepthCompleter,
+        where: Address,
+        *,
+        weights: str = "default",
+        page: bool = True,
+        limits: Limits | None = None,
+    ) -> None:
+        import uvicorn
+
+        limits = limits or Limits()
+        self._listener = _listener(where)
+        self.address = replace(where, port=self._listener.getsockname()[1])
+        hosts = () if is_loopback(where.host) else ("*",)
+        self.app = make_app(
+            completer, weights=weights, page=page, limits=limits, hosts=hosts, token=where.token
+        )
+        config = uvicorn.Config(
+            self.app,
+            log_level="warning",
+            access_log=False,
+            ws="websockets-sansio",
+            ws_max_size=limits.upload_bytes,
+            ws_per_message_deflate=False,  # on one machine, bytes are cheaper than time
+            server_header=False,
+            timeout_graceful_shutdown=2,
+        )
+        self._server = uvicorn.Server(config)
+
+    def run(self, *, browser: bool = False) -> None:
+        """Listen until interrupted, or stopped from another thread."""
+        if browser:
+            threading.Timer(0.5, webbrowser.open, (self.address.url,)).start()
+        self._server.run(sockets=[self._listener])
+
+    def stop(self) -> None:
+        """End `run` soon."""
+        self._server.should_exit = True
 
 
 def _listener(where: Address) -> socket.socket:
