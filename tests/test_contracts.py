@@ -48,7 +48,10 @@ PUBLIC = {
 }
 """What `import gbpn` promises; changing it is a change of the interface and belongs into the changelog."""
 
-HEAVY = {"triton", "h5py", "lightning_fabric", "pyamg", "matplotlib", "tensorboard", "typer", "onnx", "cv2"}
+HEAVY = {
+    "triton", "h5py", "lightning_fabric", "pyamg", "matplotlib", "tensorboard", "typer", "onnx", "cv2",
+    "fastapi", "uvicorn", "websockets",
+}  # fmt: skip
 """Packages that `import gbpn` must not load."""
 
 

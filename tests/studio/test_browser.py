@@ -25,8 +25,8 @@ sync_api = pytest.importorskip("playwright.sync_api", reason="needs playwright (
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium (apt-get install chromium)")
 FLAGS = [
-    "--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update",
-    "--disable-sync", "--enable-unsafe-swiftshader",
+    "--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync", "--enable-unsafe-swiftshader",
 ]  # fmt: skip
 PATIENCE = 90_000
 """Milliseconds: a busy machine may take its time."""
@@ -158,7 +158,7 @@ def test_start(screen: Screen, completer: gbpn.DepthCompleter, tmp_path: Path) -
 
 
 def test_measure(screen: Screen, completer: gbpn.DepthCompleter, tmp_path: Path) -> None:
-    """Click, type, wheel, drag, keys, delete, undo, redo, noise; a pattern by its slider; import and export."""
+    """Click, type, wheel, drag, keys, delete, undo, redo, noise; a sensor by its slider; import, export."""
     screen.open_scene()
     page = screen.page
     truth = scenes.load(SCENE).target[0].numpy()
@@ -268,8 +268,8 @@ def test_see(screen: Screen) -> None:
     assert screen.state("state.line") == {"x0": 20, "y0": 130, "x1": 300, "y1": 120}
     assert page.is_visible("#profile")
     drawn = page.evaluate(
-        "() => { const c = document.getElementById('profile'); const d = c.getContext('2d')"
-        ".getImageData(0, 0, c.width, c.height).data; return d.filter((v, i) => i % 4 === 3 && v > 0).length; }"
+        "() => { const c = document.getElementById('profile'); return c.getContext('2d')"
+        ".getImageData(0, 0, c.width, c.height).data.filter((v, i) => i % 4 === 3 && v > 0).length; }"
     )
     assert drawn > 5000
 
@@ -342,16 +342,15 @@ def test_understand(screen: Screen, completer: gbpn.DepthCompleter) -> None:
     screen.click(150, 100)
     screen.wait("state.listened !== null")
     heard = explanation.listening(session, 150, 100)
-    np.testing.assert_allclose(
-        screen.state("Array.from(state.listened.shares)"), heard.shares, rtol=1e-3, atol=1e-6
-    )
+    shares = screen.state("Array.from(state.listened.shares)")
+    np.testing.assert_allclose(shares, heard.shares, rtol=1e-3, atol=1e-6)
     page.click("#compare-first")
     screen.wait("state.overlay && state.overlay.title.includes('first stage')")
     difference = np.abs(explanation.first_stage(session) - session.depth)
     np.testing.assert_allclose(screen.map("state.overlay.values"), difference, atol=2e-5)
     page.click("[data-tool=point]")
     page.click("#overlay-clear")
-    index = int(page.evaluate("() => window.gbpn.state.points.length / 2 | 0"))
+    index = len(screen.points()) // 2
     screen.tab("measure")
     page.click(f"#point-list [data-index='{index}']")
     page.fill("#point-depth", "30")
