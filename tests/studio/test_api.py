@@ -6,6 +6,7 @@ import io
 import json
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import httpx
 import numpy as np
@@ -36,6 +37,10 @@ def picture() -> tuple[np.ndarray, bytes]:
     buffer = io.BytesIO()
     Image.fromarray(image).save(buffer, format="PNG")
     return image, buffer.getvalue()
+
+
+def get(server: Server, path: str, **options: Any) -> httpx.Response:
+    return httpx.get(url(server, path), timeout=120, **options)
 
 
 def post(server: Server, files: dict[str, tuple[str, bytes]], **fields: str) -> httpx.Response:
@@ -112,22 +117,22 @@ def test_bodies_that_are_too_large_are_refused(api: Server) -> None:
 
 def test_serve_has_no_page_and_studio_has(api: Server, server: Server) -> None:
     for one in (api, server):
-        assert httpx.get(url(one, "/health")).json()["status"] == "ok"
-        assert "/api/v1/complete" in httpx.get(url(one, "/openapi.json")).json()["paths"]
-    assert httpx.get(url(api, "/")).status_code == 404
-    page = httpx.get(url(server, "/"))
+        assert get(one, "/health").json()["status"] == "ok"
+        assert "/api/v1/complete" in get(one, "/openapi.json").json()["paths"]
+    assert get(api, "/").status_code == 404
+    page = get(server, "/")
     assert "gbpn studio" in page.text
     assert "default-src 'self'" in page.headers["content-security-policy"]
-    assert httpx.get(url(server, "/api/v1/scenes/kitchen.jpg")).content.startswith(b"\xff\xd8")
+    assert get(server, "/api/v1/scenes/kitchen.jpg").content.startswith(b"\xff\xd8")
     for path in ("/api/v1/scenes/..%2fkitchen.jpg", "/api/v1/scenes/nowhere.jpg", "/..%2f..%2fpage.py"):
-        assert httpx.get(url(server, path)).status_code == 404
+        assert get(server, path).status_code == 404
 
 
 def test_other_pages_and_other_names_are_refused(server: Server) -> None:
-    health, own = url(server, "/health"), url(server, "")
-    assert httpx.get(health, headers={"origin": own}).status_code == 200
-    assert httpx.get(health, headers={"origin": "http://evil.example"}).status_code == 403
-    assert httpx.get(health, headers={"host": "evil.example"}).status_code == 403
+    own = url(server, "")
+    assert get(server, "/health", headers={"origin": own}).status_code == 200
+    assert get(server, "/health", headers={"origin": "http://evil.example"}).status_code == 403
+    assert get(server, "/health", headers={"host": "evil.example"}).status_code == 403
     with Client(server.address, origin=own) as client:
         assert client.welcome.protocol == 1
     for options in ({"origin": "http://evil.example"}, {"origin": "null"}):
@@ -142,14 +147,11 @@ def test_beyond_this_machine_a_token_is_needed(thin: gbpn.DepthCompleter) -> Non
     assert is_loopback("::1")
     assert not is_loopback("example.org")
     with running(thin, token="s3cret") as own:
-        assert httpx.get(url(own, "/health")).status_code == 200
-        assert httpx.get(url(own, "/")).status_code == 401
-        assert httpx.get(url(own, "/?token=wrong")).status_code == 401
-        assert (
-            httpx.get(url(own, "/api/v1/scenes"), headers={"authorization": "Bearer s3cret"}).status_code
-            == 200
-        )
-        with httpx.Client() as browser:
+        assert get(own, "/health").status_code == 200
+        assert get(own, "/").status_code == 401
+        assert get(own, "/?token=wrong").status_code == 401
+        assert get(own, "/api/v1/scenes", headers={"authorization": "Bearer s3cret"}).status_code == 200
+        with httpx.Client(timeout=120) as browser:
             assert browser.get(url(own, "/?token=s3cret")).status_code == 200
             assert browser.get(url(own, "/assets/index.js")).status_code == 200  # by the cookie
         with Client(own.address) as client:

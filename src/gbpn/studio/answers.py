@@ -64,13 +64,13 @@ def read_points(message: protocol.SetPoints, material: Material, limits: Limits)
 
 def take(material: Material, pattern: str, count: int, seed: int, limits: Limits) -> np.ndarray:
     """[N, 3] of x, y, depth: the dense map as a sensor would measure it, with about `count` points."""
-    if material.truth is None:
-        raise InputError("this picture has no dense depth map to take points from: place them by hand")
     if pattern not in PATTERNS or not 1 <= count <= limits.points:
         raise InputError(
             f"a pattern is one of {', '.join(PATTERNS)} with 1 to {limits.points} points; "
             f"got {pattern[:20]!r}, {count}"
         )
+    if material.truth is None:
+        raise InputError("this picture has no dense depth map to take points from: place them by hand")
     truth = torch.from_numpy(material.truth)[None]
     rng = np.random.default_rng(seed % 2**32)
     if pattern == "points":
