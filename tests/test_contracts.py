@@ -47,7 +47,7 @@ LAYERS = {
     "supplies": ("augmentation", "datasets", "scenes"),
     "whole": ("cost", "loading", "model", "pipeline"),
     "uses": ("bench", "evaluate", "predict", "train"),
-    "doors": ("cli",),
+    "doors": ("cli", "studio"),
 }
 """From the bottom up. A module imports lower layers only; a new one finds its place here and in
 docs/architecture.md."""
@@ -72,7 +72,10 @@ PUBLIC = {
 }
 """What `import gbpn` promises; changing it is a change of the interface and belongs into the changelog."""
 
-HEAVY = {"triton", "h5py", "lightning_fabric", "pyamg", "matplotlib", "tensorboard", "typer", "onnx", "cv2"}
+HEAVY = {
+    "triton", "h5py", "lightning_fabric", "pyamg", "matplotlib", "tensorboard", "typer", "onnx", "cv2",
+    "fastapi", "uvicorn", "websockets",
+}  # fmt: skip
 """Packages that `import gbpn` must not load."""
 
 

@@ -8,7 +8,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from gbpn.cli import bench, complete, convert, demo, eval, info, project, train
+from gbpn.cli import bench, complete, convert, demo, eval, info, project, studio, suggest, train
 from gbpn.errors import GbpnError
 
 app = typer.Typer(
@@ -25,6 +25,9 @@ app.command("demo")(demo.demo)
 app.command("eval")(eval.evaluate)
 app.command("info")(info.info)
 app.command("project")(project.project)
+app.command("serve")(studio.serve)
+app.command("studio")(studio.studio)
+app.command("suggest")(suggest.suggest)
 app.command("train")(train.train)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,6 +20,7 @@ from gbpn.pipeline import Pipeline, SparseDepth, StageResult
 from gbpn.predict import resizing
 from gbpn.predict.completed import CompletedDepth
 from gbpn.predict.inputs import as_image, as_intrinsics
+from gbpn.predict.suggestion import Suggestion, suggest
 
 STAGES = ("first", "last")
 FEWEST_FOR_SPREAD = 8
@@ -85,6 +87,7 @@ class Session:
         self._messages: Messages | None = None
         self._result: CompletedDepth | None = None
         self._first: StageResult | None = None
+        self._last: StageResult | None = None
         self._see(image, intrinsics)
 
     def add(self, x: Numbers, y: Numbers, depth: Numbers, std: Numbers | None = None) -> None:
@@ -113,8 +116,14 @@ class Session:
         self._messages = self._result = None
 
     def restart(self) -> None:
-        """Forget all messages, so that the next look is a cold run; the measurements stay."""
-        self._messages = self._result = None
+        """Forget all messages, so that the next look is that of a new session; the measurements stay."""
+        self._messages = self._result = self._unit = None
+
+    def copy(self) -> Session:
+        """An independent session with the same measurements; what the network has drawn is shared."""
+        other = copy(self)
+        other._points = dict(self._points)
+        return other
 
     def next_image(self, image: Any, intrinsics: Any = None, *, still: bool = True) -> None:
         """The next frame of a video, with the measurements there are; if the camera stood `still`, warm."""
@@ -122,6 +131,16 @@ class Session:
         self._result = None
         if not still:
             self._messages = None
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """(H, W)."""
+        return self._encoding.padded.size
+
+    @property
+    def corner(self) -> tuple[int, int]:
+        """(row, column) of the image inside the maps of `stages`, which are padded."""
+        return self._encoding.padded.corner
 
     @property
     def measurements(self) -> list[Measurement]:
@@ -149,6 +168,55 @@ class Session:
     def std(self) -> np.ndarray:
         """[H, W] metres; needs calibrated weights and the last stage."""
         return self.result.std
+
+    def quick(self) -> CompletedDepth:
+        """The first stage's answer alone, in a fraction of the time; without sigmas, they belong to the last.
+
+        Continues from the kept messages like `result`, which is not touched and still to be refreshed.
+        """
+        with torch.inference_mode():
+            first = self._refresh_first(self._sparse(self._points_needed()))
+            only = self.pipeline.second is None
+            return self._completed(first.distribution if only else _uncalibrated(first))
+
+    @torch.inference_mode()
+    def stages(self) -> tuple[StageResult, ...]:
+        """What each stage does from empty messages; fields, beliefs and messages are padded."""
+        alone = self.copy()
+        alone.restart()
+        _ = alone.result
+        assert alone._first is not None
+        assert alone._last is not None
+        return (alone._first, alone._last) if self.two_stages else (alone._first,)
+
+    def metres(self, values: Tensor) -> np.ndarray:
+        """Padded values in the unit of `stages` → [H, W] metres."""
+        unit = self._unit_of(self._points_needed())
+        return self.cropped(unit.out(values))
+
+    def cropped(self, maps: Tensor) -> np.ndarray:
+        """Padded [1, 1, H', W'] → [H, W]."""
+        return self._encoding.padded.cropped(maps)[0, 0].detach().cpu().float().numpy()
+
+    @torch.inference_mode()
+    def suggest(self, count: int = 1) -> list[Suggestion]:
+        """The pixels whose measurement would reduce the total uncertainty most, best first.
+
+        Not those of the largest sigma: what a measurement says of all other pixels counts, and each one is
+        chosen as if those before it were measured. See `gbpn.predict.suggestion`.
+        """
+        crop = self._encoding.padded.cropped
+        parameters = self._encoding.parameters
+        measured = torch.zeros_like(parameters.unary)
+        std = torch.ones_like(crop(measured))
+        if self._points:
+            answer = self.result.distribution
+            assert self._last is not None
+            parameters, measured = self._last.parameters, self._last.field.weight
+            std = answer.std if answer.calibrated else answer.mean * answer.belief_precision.rsqrt()
+            std = torch.where(answer.observed, std, 0.0)
+        links = parameters.local.directed().weight[:, -1]  # [1, 4, E, H', W']
+        return suggest(crop(links), crop(measured), crop(parameters.unary), std, count)
 
     @torch.inference_mode()
     def outliers(self, limit: float = 4.0) -> list[Outlier]:
@@ -245,11 +313,17 @@ class Session:
 
     @torch.inference_mode()
     def _refresh(self) -> CompletedDepth:
-        points = self.measurements
-        if not points:
-            raise InputError("there is no measurement yet: add(x, y, depth) first")
-        sparse = self._sparse(points)
-        fresh = self._unit_of(points)
+        sparse = self._sparse(self._points_needed())
+        self._last = first = self._refresh_first(sparse)
+        if self.two_stages:
+            self._last = self.pipeline.second_stage(self._encoding, sparse, first)
+        elif self.pipeline.second is not None:
+            return self._completed(_uncalibrated(first))
+        return self._completed(self.pipeline.checked(self._last.distribution, self._encoding, sparse))
+
+    def _refresh_first(self, sparse: SparseDepth) -> StageResult:
+        """The first stage, warm where it may be."""
+        fresh = self._unit_of(self.measurements)
         if self._unit is None or fresh.kind == "median":
             moved = self._unit is None or not torch.equal(self._unit.metres, fresh.metres)
             self._messages = None if moved else self._messages
@@ -261,13 +335,7 @@ class Session:
             self.iterations += self.warm
         first = self._first_stage(sparse, self._unit, self._messages)
         self._first, self._messages = first, first.inference.messages
-        return CompletedDepth(
-            distribution=self._answer(sparse, first),
-            image=self._image,
-            sparse=sparse.depth[0].cpu(),
-            intrinsics=self._camera,
-            notices=self._notices,
-        )
+        return first
 
     def _first_stage(self, sparse: SparseDepth, unit: DepthUnit, messages: Messages | None) -> StageResult:
         return self.pipeline.first_stage(
@@ -278,15 +346,19 @@ class Session:
             iterations=None if messages is None else self.warm,
         )
 
-    def _answer(self, sparse: SparseDepth, first: StageResult) -> DepthDistribution:
-        """Of the last stage, with sigmas that are checked when they are asked for."""
-        if self.two_stages:
-            answer = self.pipeline.second_stage(self._encoding, sparse, first).distribution
-        elif self.pipeline.second is not None:
-            return replace(first.distribution, calibration=None)  # which was fitted to the last stage
-        else:
-            answer = first.distribution
-        return self.pipeline.checked(answer, self._encoding, sparse)
+    def _points_needed(self) -> list[Measurement]:
+        if not self._points:
+            raise InputError("there is no measurement yet: add(x, y, depth) first")
+        return self.measurements
+
+    def _completed(self, answer: DepthDistribution) -> CompletedDepth:
+        return CompletedDepth(
+            distribution=answer,
+            image=self._image,
+            sparse=self._map(self.measurements, "depth")[0].cpu(),
+            intrinsics=self._camera,
+            notices=self._notices,
+        )
 
     def _field_of_all(self, unit: DepthUnit) -> MRF:
         """The first stage's field with every measurement there is."""
@@ -333,6 +405,11 @@ class Session:
         missing = [place for place in places if place not in self._points]
         if missing:
             raise InputError(f"nothing is measured at x, y = {missing[0]}: add it first")
+
+
+def _uncalibrated(first: StageResult) -> DepthDistribution:
+    """A first stage's answer without the calibration, which was fitted to the second stage."""
+    return replace(first.distribution, calibration=None)
 
 
 def _list(values: Numbers) -> list[float]:

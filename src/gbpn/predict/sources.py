@@ -55,7 +55,16 @@ class Sensor:
     def read(self, image: Path, sparse: Path | None) -> FrameInputs:
         """One frame with its measurements and its camera."""
         picture = as_image(image)
-        _, height, width = picture.shape
+        depth, camera, notices = self.measure(image, sparse, *picture.shape[1:])
+        inputs = FrameInputs(image=picture, sparse=depth, intrinsics=camera, notices=notices)
+        if inputs.doubt is not None and self.scale is None:
+            raise InputError(f"{sparse or 'points'}: {inputs.doubt}; --scale 1 if these are metres")
+        return inputs
+
+    def measure(
+        self, image: Path, sparse: Path | None, height: int, width: int
+    ) -> tuple[Tensor, Tensor, tuple[str, ...]]:
+        """Measurements [1, H, W], camera [3, 3] and notices of a frame; `image` is read for EXIF only."""
         depth = torch.zeros(1, height, width)
         camera, notice = as_intrinsics(self.intrinsics, image, height, width)
         notices = [notice] if notice else []
@@ -69,10 +78,7 @@ class Sensor:
         if self.points:
             more = points_to_sparse(torch.tensor(self.points), height, width)
             depth = torch.where(measured(more), more, depth)
-        inputs = FrameInputs(image=picture, sparse=depth, intrinsics=camera, notices=tuple(notices))
-        if inputs.doubt is not None and self.scale is None:
-            raise InputError(f"{sparse or 'points'}: {inputs.doubt}; --scale 1 if these are metres")
-        return inputs
+        return depth, camera, tuple(notices)
 
     def _is_cloud(self, sparse: Path) -> bool:
         located = self.calib is not None or self.extrinsics is not None

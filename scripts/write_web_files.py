@@ -1,0 +1,144 @@
+"""What the page shares with the package, written from the package: palettes, and examples for its tests.
+
+python scripts/write_web_files.py
+
+web/src/palettes.ts      the colours of `gbpn.show.pictures`
+web/tests/colours.json   values and their colours
+web/tests/frames.json    one message of every kind, as frame and in plain words
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gbpn.show import pictures
+from gbpn.studio import protocol
+
+WEB = Path(__file__).resolve().parents[1] / "web"
+ENTRIES = 256
+PALETTES = {"depth": pictures.DEPTH, "confidence": pictures.CONFIDENCE, "error": pictures.ERROR}
+
+
+def palettes() -> str:
+    """TypeScript with all entries as base64 of RGB bytes."""
+    share = (np.arange(ENTRIES) + 0.5)[None] / ENTRIES
+    lines = [
+        "// Written by scripts/write_web_files.py: the colours of the previews, 256 RGB entries each.",
+        "",
+    ]
+    for name, palette in PALETTES.items():
+        table = base64.b64encode(pictures.colours(share, 0.0, 1.0, palette).tobytes()).decode("ascii")
+        lines.append(f'export const {name.upper()} =\n  "{table}";')
+    red, green, blue = pictures.UNKNOWN
+    lines.append(f"export const UNKNOWN: readonly [number, number, number] = [{red}, {green}, {blue}];")
+    return "\n".join(lines) + "\n"
+
+
+def colours() -> str:
+    """Values with their colours, and a colour range."""
+    values = np.concatenate([np.linspace(0.3, 7.2, 40), [np.nan, np.inf]])
+    examples = [
+        {
+            "name": name,
+            "low": 0.5,
+            "high": 6.5,
+            "values": _plain(values),
+            "colours": pictures.colours(values[None], 0.5, 6.5, palette)[0].tolist(),
+        }
+        for name, palette in PALETTES.items()
+    ]
+    some = np.random.default_rng(0).normal(2, 1, 200).astype(np.float32)
+    low, high = pictures.spread(some)
+    return _json({"palettes": examples, "spread": {"values": _plain(some), "low": low, "high": high}})
+
+
+def frames() -> str:
+    """Every message, from the page and from the server."""
+    found = {
+        who: [{"fields": _fields(message), "frame": protocol.encode(message).hex()} for message in messages]
+        for who, messages in (("page", _from_page()), ("server", _from_server()))
+    }
+    return _json({"version": protocol.VERSION, **found})
+
+
+def _from_page() -> list[Any]:
+    x, y = np.array([3, 0], np.int32), np.array([1, 2], np.int32)
+    metres, noise = np.array([1.5, 2.25], np.float32), np.array([0, 0.125], np.float32)
+    content = np.arange(5, dtype=np.uint8)
+    return [
+        protocol.OpenScene(id=1, name="kitchen"),
+        protocol.OpenUpload(
+            id=2, name="Küche.jpg", depth_type=".npy", scale=1000.5, camera=[260.5, 261.5, 1.5, 2.5],
+            picture=content, depth=content[:3],
+        ),
+        protocol.OpenUpload(id=3, name="p", depth_type="", scale=0.5, camera=[], picture=content),
+        protocol.SetPoints(id=4, x=x, y=y, depth=metres, std=noise),
+        protocol.TakePattern(id=5, pattern="lidar", count=500, seed=7),
+        protocol.Suggest(id=6, count=5),
+        protocol.Film(id=7),
+        protocol.Listen(id=8, x=3, y=4),
+        protocol.Compare(id=9, to="exact"),
+        protocol.FindOutliers(id=10, limit=4.5),
+        protocol.Export(id=11, what="depth.png"),
+    ]  # fmt: skip
+
+
+def _from_server() -> list[Any]:
+    places, numbers = np.array([3, 0, 9], np.int32), np.array([1.5, 2.25, 0.5], np.float32)
+    grid = np.arange(6, dtype=np.float32).reshape(2, 3) / 4
+    picture = np.arange(18, dtype=np.uint8).reshape(2, 3, 3)
+    return [
+        protocol.Welcome(
+            protocol=protocol.VERSION, version="0.1.0", model="small-2", stages=2, has_std=True,
+            has_exact=False, scenes=["kitchen"], exports=["depth.png"], most_points=20000, upload_bytes=1000,
+        ),
+        protocol.Opened(
+            reply=1, name="Küche", intrinsics=[1.5, 2.5, 3.5, 4.5], notices=["60°"], picture=picture,
+            truth=grid, x=places, y=places, depth=numbers,
+        ),
+        protocol.Maps(
+            reply=2, stage="last", seconds=0.25, notices=[], depth=grid, confidence=grid / 2, std=grid / 8
+        ),
+        protocol.Maps(reply=2, stage="first", seconds=0.25, notices=[], depth=grid, confidence=grid / 2),
+        protocol.Taken(reply=3, x=places, y=places, depth=numbers),
+        protocol.Suggested(reply=4, x=places, y=places, gain=numbers),
+        protocol.FilmStill(reply=5, number=0, count=28, stage=1, iteration=1, part="left_right", depth=grid),
+        protocol.Listened(reply=6, x=1, y=2, strength=grid, shares=numbers),
+        protocol.Compared(reply=7, to="first", depth=grid),
+        protocol.Outliers(reply=8, x=places, y=places, expected=numbers, sigmas=numbers),
+        protocol.File(reply=9, name="a.npy", media_type="image/png", content=np.arange(9, dtype=np.uint8)),
+        protocol.Waiting(reply=10, ahead=3),
+        protocol.Failed(reply=11, message="no: do this"),
+    ]  # fmt: skip
+
+
+def _fields(message: Any) -> dict[str, Any]:
+    """In plain words: arrays as type, shape and values."""
+    out: dict[str, Any] = {"kind": type(message).__name__}
+    for name, value in vars(message).items():
+        if isinstance(value, np.ndarray):
+            kind = value.dtype.str[1:]
+            out[name] = {"type": kind, "shape": list(value.shape), "values": value.ravel().tolist()}
+        elif value is not None:
+            out[name] = value
+    return out
+
+
+def _plain(values: np.ndarray) -> list[float | None]:
+    return [float(value) if np.isfinite(value) else None for value in values]
+
+
+def _json(content: Any) -> str:
+    return json.dumps(content, ensure_ascii=False) + "\n"
+
+
+FILES = {"src/palettes.ts": palettes, "tests/colours.json": colours, "tests/frames.json": frames}
+
+if __name__ == "__main__":
+    for name, write in FILES.items():
+        (WEB / name).write_text(write(), encoding="utf-8")

@@ -1,0 +1,53 @@
+"""`gbpn suggest`: where a further measurement would help most."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def suggest(
+    image: Annotated[Path, typer.Argument(help="Image.")],
+    sparse: Annotated[
+        Path | None, typer.Argument(help="Depth file, table x,y,depth or point cloud with what is measured.")
+    ] = None,
+    count: Annotated[int, typer.Option("--count", "-n", min=1, help="How many pixels.")] = 5,
+    points: Annotated[
+        list[str] | None, typer.Option(help="A measurement x,y,depth (pixels, metres); may be repeated.")
+    ] = None,
+    scale: Annotated[
+        float | None,
+        typer.Option(help="Depth files hold metres × scale: 1000 for millimetres, 256 for KITTI."),
+    ] = None,
+    intrinsics: Annotated[
+        str | None, typer.Option(help="'fx,fy,cx,cy' or a file; otherwise EXIF, else 60° are assumed.")
+    ] = None,
+    weights: Annotated[str, typer.Option(help="Weights: name, file, folder or hub id.")] = "default",
+    device: Annotated[str, typer.Option(help="cpu, cuda, or auto.")] = "auto",
+) -> None:
+    """Suggest the pixels whose measurement would reduce the total uncertainty most, best first."""
+    import numpy as np
+    from rich.console import Console
+
+    from gbpn.predict import DepthCompleter
+    from gbpn.predict.inputs import as_image
+    from gbpn.predict.sources import Sensor, parse_intrinsics, parse_point
+
+    sensor = Sensor(
+        points=tuple(parse_point(point) for point in points or ()),
+        scale=scale,
+        intrinsics=parse_intrinsics(intrinsics),
+    )
+    picture = as_image(image)
+    found, camera, _ = sensor.measure(image, sparse, *picture.shape[1:])
+    session = DepthCompleter.from_pretrained(weights, device=device).session(picture, camera)
+    depth = found[0].numpy()
+    rows, columns = np.nonzero(depth)
+    if len(rows):
+        session.add(columns, rows, depth[rows, columns])
+    console = Console(highlight=False, soft_wrap=True)
+    console.print("x,y,gain", markup=False)
+    for one in session.suggest(count):
+        console.print(f"{one.x},{one.y},{one.gain:.4f}", markup=False)

@@ -1,0 +1,1 @@
+"""The studio: a page in the browser, and an HTTP interface, over sessions. `gbpn studio`, `gbpn serve`."""

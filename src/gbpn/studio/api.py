@@ -1,0 +1,217 @@
+"""The HTTP interface for other programs: one picture and its measurements in, maps out."""
+
+from __future__ import annotations
+
+import io
+import json
+from typing import Annotated, Literal
+
+import numpy as np
+from fastapi import APIRouter, File, Form, HTTPException, Request, Response, UploadFile
+from PIL import Image
+from pydantic import BaseModel
+from torch import Tensor
+
+import gbpn
+from gbpn import scenes
+from gbpn.errors import InputError
+from gbpn.predict import DepthCompleter
+from gbpn.predict.completed import CompletedDepth
+from gbpn.studio import exports
+from gbpn.studio.limits import Limits
+from gbpn.studio.material import decode_depth, decode_picture
+from gbpn.studio.workers import Workers
+
+router = APIRouter()
+MOST_WAITING = 64
+"""Requests in line beyond which further ones are turned away with 503."""
+Format = Literal["npz", "png", "ply"]
+MEDIA_TYPES: dict[str, str] = {
+    "npz": "application/octet-stream",
+    "png": "image/png",
+    "ply": "application/octet-stream",
+}
+
+
+class Health(BaseModel):
+    """Whether the server is well."""
+
+    status: Literal["ok"]
+    version: str
+    model: str
+    pages: int
+    """Open pages."""
+    computing: int
+    """Computations under way."""
+    waiting: int
+    """Computations in line."""
+
+
+class Problem(BaseModel):
+    """What is wrong with a request, and what to do."""
+
+    detail: str
+
+
+@router.get("/health")
+async def health(request: Request) -> Health:
+    """Answers at once, also while everything computes."""
+    state = request.app.state
+    return Health(
+        status="ok",
+        version=gbpn.__version__,
+        model=state.completer.model.config.name,
+        pages=state.pages,
+        computing=state.workers.busy,
+        waiting=state.workers.waiting,
+    )
+
+
+@router.get("/api/v1/scenes")
+async def list_scenes() -> list[str]:
+    """Names of the embedded example scenes."""
+    return scenes.names()
+
+
+@router.get(
+    "/api/v1/scenes/{name}.jpg",
+    response_class=Response,
+    responses={
+        200: {"content": {"image/jpeg": {}}},
+        404: {"model": Problem, "description": "There is no such scene."},
+    },
+)
+async def scene_picture(name: str) -> Response:
+    """The picture of an embedded scene."""
+    from importlib.resources import files
+
+    if name not in scenes.names():
+        raise HTTPException(404, f"there is no scene of that name: {', '.join(scenes.names())}")
+    content = (files(scenes) / name / "image.jpg").read_bytes()
+    return Response(content, media_type="image/jpeg", headers={"cache-control": "max-age=3600"})
+
+
+@router.post(
+    "/api/v1/complete",
+    response_class=Response,
+    responses={
+        200: {
+            "description": "npz: depth, confidence, observed and, with calibrated weights, std; png: depth "
+            "in 16 bit, metres times the header X-Depth-Scale; ply: a coloured point cloud.",
+            "content": {"application/octet-stream": {}, "image/png": {}},
+        },
+        400: {"model": Problem, "description": "The request cannot be read."},
+        413: {"model": Problem, "description": "The upload is too large."},
+        422: {"description": "The picture, the depth or a number cannot be used; `detail` says why."},
+        503: {"model": Problem, "description": "Too many requests are waiting: try again later."},
+    },
+)
+async def complete(
+    request: Request,
+    image: Annotated[UploadFile, File(description="JPEG, PNG or another picture.")],
+    depth: Annotated[
+        UploadFile | None, File(description="Measurements: .png, .npy, .csv, .txt or .ply, by its file name.")
+    ] = None,
+    points: Annotated[
+        str, Form(description="Measurements as JSON: [[x, y, metres], …], pixels from the upper left.")
+    ] = "",
+    scale: Annotated[
+        float | None, Form(gt=0, lt=1e9, description="What integer depth is divided by: 1000, 256.")
+    ] = None,
+    intrinsics: Annotated[
+        str, Form(description="fx,fy,cx,cy in pixels; empty: from EXIF, else a field of view of 60°.")
+    ] = "",
+    format: Annotated[Format, Form(description="npz, png or ply.")] = "npz",
+) -> Response:
+    """Complete one picture's depth."""
+    state = request.app.state
+    workers: Workers = state.workers
+    if workers.waiting >= MOST_WAITING:
+        raise HTTPException(503, f"{workers.waiting} computations are waiting: try again later")
+    picture = await image.read()
+    measured = None if depth is None else (await depth.read(), depth.filename or "")
+    notices, content, media_type, scale_used = await workers.run(
+        lambda: _completed(
+            state.completer, state.limits, picture, measured, points, scale, intrinsics, format
+        )
+    )
+    headers = {"x-notices": json.dumps(notices)}
+    if scale_used:
+        headers["x-depth-scale"] = f"{scale_used:g}"
+    return Response(content, media_type=media_type, headers=headers)
+
+
+def _completed(
+    completer: DepthCompleter,
+    limits: Limits,
+    picture: bytes,
+    measured: tuple[bytes, str] | None,
+    points: str,
+    scale: float | None,
+    intrinsics: str,
+    format: str,
+) -> tuple[list[str], bytes, str, float | None]:
+    photo = decode_picture(picture, limits)
+    size = photo.height, photo.width
+    camera = _numbers(intrinsics)
+    sparse: object
+    if measured is not None and points:
+        raise InputError("give depth or points, not both")
+    if measured is not None:
+        suffix = "." + measured[1].rsplit(".", 1)[-1].lower() if "." in measured[1] else ""
+        matrix = _matrix(camera, photo)
+        sparse = decode_depth(measured[0], suffix, scale, matrix, size, limits)
+    else:
+        sparse = _points(points, limits)
+    result = completer(photo, sparse, camera)
+    content, scale_used = _written(result, format)
+    return list(result.notices), content, MEDIA_TYPES[format], scale_used
+
+
+def _written(result: CompletedDepth, format: str) -> tuple[bytes, float | None]:
+    if format == "png":
+        from gbpn.predict.completed import png_scale
+
+        return exports.depth_png(result), png_scale(result.depth)
+    if format == "ply":
+        return exports.written("cloud.ply", result.to_point_cloud), None
+    arrays = {"depth": result.depth, "confidence": result.confidence, "observed": result.observed}
+    if result.calibrated:
+        arrays["std"] = result.std
+    buffer = io.BytesIO()
+    np.savez(buffer, **arrays)  # type: ignore[arg-type]
+    return buffer.getvalue(), None
+
+
+def _numbers(text: str) -> list[float] | None:
+    if not text.strip():
+        return None
+    try:
+        camera = [float(word) for word in text.split(",")]
+    except ValueError:
+        camera = []
+    if len(camera) != 4 or not np.isfinite(camera).all() or min(camera[:2]) <= 0:
+        raise InputError(f"intrinsics are fx,fy,cx,cy with positive focal lengths; got {text[:80]!r}")
+    return camera
+
+
+def _matrix(camera: list[float] | None, photo: Image.Image) -> Tensor:
+    from gbpn.predict.inputs import as_intrinsics
+
+    return as_intrinsics(camera, photo, photo.height, photo.width)[0]
+
+
+def _points(text: str, limits: Limits) -> np.ndarray:
+    if not text.strip():
+        raise InputError("measurements are needed: depth (a file) or points ([[x, y, metres], …])")
+    try:
+        values = np.array(json.loads(text), dtype=np.float64)
+    except (ValueError, TypeError, RecursionError, OverflowError) as error:
+        raise InputError(f"points are JSON of the form [[x, y, metres], …]; got {text[:80]!r}") from error
+    if values.ndim != 2 or values.shape[1] != 3 or not 1 <= len(values) <= limits.points:
+        raise InputError(
+            f"points are 1 to {limits.points} rows of x, y, metres; got an array of {list(values.shape)}"
+        )
+    if not np.isfinite(values).all() or np.abs(values).max() > 1e6:
+        raise InputError("points must be finite numbers below a million")
+    return values

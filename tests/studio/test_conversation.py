@@ -1,0 +1,320 @@
+"""A page's conversation with the server, held against the Python interface."""
+
+from __future__ import annotations
+
+import io
+import json
+import struct
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+from talking import Client, running
+
+import gbpn
+from gbpn import scenes
+from gbpn.predict.session import Session
+from gbpn.studio import protocol
+from gbpn.studio.limits import Limits
+from gbpn.studio.run import Server
+from gbpn.weights.files import save
+
+TABLE = [[60, 30, 2.5, 0.0], [20, 50, 1.5, 0.25], [80, 10, 4.0, 0.0]]
+MORE = [*TABLE, [10, 10, 3.0, 0.0]]
+CAMERA = [80.0, 80.0, 47.5, 31.5]
+
+
+def small(seed: int = 0) -> np.ndarray:
+    """A picture [64, 96, 3] that takes no time."""
+    return np.random.default_rng(seed).integers(0, 256, (64, 96, 3), dtype=np.uint8)
+
+
+def png(image: np.ndarray) -> np.ndarray:
+    buffer = io.BytesIO()
+    Image.fromarray(image).save(buffer, format="PNG")
+    return np.frombuffer(buffer.getvalue(), np.uint8)
+
+
+def session_of(thin: gbpn.DepthCompleter, table: list[list[float]], seed: int = 0) -> Session:
+    session = thin.session(small(seed), CAMERA)
+    x, y, depth, std = np.array(table, np.float32).T
+    session.add(x, y, depth, std)
+    return session
+
+
+def opened(server: Server, seed: int = 0) -> Client:
+    """A client that has dropped a small picture."""
+    client = Client(server.address)
+    message = client.ask(
+        protocol.OpenUpload,
+        name="small.png",
+        depth_type="",
+        scale=0.0,
+        camera=CAMERA,
+        picture=png(small(seed)),
+    )
+    assert isinstance(message, protocol.Opened), message
+    return client
+
+
+def test_a_scene_is_sent_as_it_is(server: Server) -> None:
+    with Client(server.address) as client:
+        message = client.ask(protocol.OpenScene, name="kitchen")
+    sample = scenes.load("kitchen")
+    np.testing.assert_array_equal(message.truth, sample.target[0].numpy())
+    np.testing.assert_array_equal(message.picture, (sample.image * 255).round().permute(1, 2, 0).numpy())
+    assert message.intrinsics == [262.0, 262.0, 159.5, 119.5]
+
+
+def test_answers_are_those_of_a_session(server: Server, thin: gbpn.DepthCompleter) -> None:
+    with opened(server) as client:
+        first = client.points(TABLE, "first")
+        assert first.std is None
+        refined = client.answer(first.reply, lambda message: message.stage == "last")
+        np.testing.assert_array_equal(refined.depth, session_of(thin, TABLE).depth)
+        # whatever came before: the answer after removals and corrections is that of a new session
+        client.points(MORE)
+        client.points([[60, 30, 2.75, 0.0]])
+        again = client.points(MORE)
+        session = session_of(thin, MORE)
+        np.testing.assert_array_equal(again.depth, session.depth)
+        np.testing.assert_array_equal(again.confidence, session.confidence)
+
+
+def test_the_first_answer_goes_on_from_the_messages(server: Server, thin: gbpn.DepthCompleter) -> None:
+    with opened(server) as client:
+        client.points(TABLE)
+        got = client.points(MORE, "first")
+    session = session_of(thin, TABLE)
+    session.quick()
+    session.add(10, 10, 3.0)
+    np.testing.assert_array_equal(got.depth, session.quick().depth)
+
+
+def test_only_the_newest_points_are_refined(server: Server) -> None:
+    with opened(server) as client:
+        numbers = []
+        for step in range(40):
+            x = np.array([5 + step], np.int32)
+            one = np.ones(1, np.float32)
+            numbers.append(client.send(protocol.SetPoints, x=x, y=x, depth=one, std=one * 0))
+        seen = []
+        while not seen or seen[-1] != (numbers[-1], "last"):
+            message = client.receive()
+            if isinstance(message, protocol.Maps):
+                seen.append((message.reply, message.stage))
+    replies = [reply for reply, _ in seen]
+    assert len(seen) < 40  # those that were overtaken while they waited are never computed
+    firsts = [reply for reply, stage in seen if stage == "first"]
+    assert firsts == sorted(firsts)
+    assert replies[-1] == numbers[-1]
+
+
+@pytest.mark.parametrize("pattern", ["points", "lidar", "tof", "corners"])
+@pytest.mark.parametrize("count", [1, 20000])
+def test_patterns_measure_the_dense_map(server: Server, pattern: str, count: int) -> None:
+    with Client(server.address) as client:
+        client.ask(protocol.OpenScene, name="bedroom")
+        taken = client.ask(protocol.TakePattern, pattern=pattern, count=count, seed=3)
+        assert isinstance(taken, protocol.Taken), taken
+        maps = client.answer(taken.reply, lambda message: isinstance(message, protocol.Maps))
+    truth = scenes.load("bedroom").target[0].numpy()
+    assert 1 <= len(taken.x) <= 20000
+    if pattern in ("points", "lidar"):
+        assert len(taken.x) == count if pattern == "points" else 0.5 * count <= len(taken.x) <= 1.5 * count
+    if pattern != "tof":
+        np.testing.assert_array_equal(taken.depth, truth[taken.y, taken.x])
+    assert np.isfinite(maps.depth).all()
+
+
+def test_suggestions_films_and_all_the_rest(server: Server, thin: gbpn.DepthCompleter) -> None:
+    from gbpn.predict import explanation
+
+    session = session_of(thin, MORE)
+    with opened(server) as client:
+        client.points(MORE)
+        suggested = client.ask(protocol.Suggest, count=4)
+        wanted = session.suggest(4)
+        assert suggested.x.tolist() == [one.x for one in wanted]
+        assert suggested.y.tolist() == [one.y for one in wanted]
+        np.testing.assert_allclose(suggested.gain, [one.gain for one in wanted], rtol=1e-5)
+
+        stills = list(explanation.film(session))
+        got = [client.ask(protocol.Film)]
+        got += [client.receive() for _ in stills[1:]]
+        for still, frame in zip(stills, got, strict=True):
+            assert (frame.stage, frame.iteration, frame.part) == (still.stage, still.iteration, still.part)
+            np.testing.assert_allclose(frame.depth, still.depth, rtol=1e-6)
+
+        heard, wanted_heard = client.ask(protocol.Listen, x=30, y=40), explanation.listening(session, 30, 40)
+        np.testing.assert_allclose(heard.shares, wanted_heard.shares, rtol=1e-4, atol=1e-7)
+        np.testing.assert_allclose(heard.strength, wanted_heard.strength, rtol=1e-4, atol=1e-7)
+
+        compared = client.ask(protocol.Compare, to="first")
+        np.testing.assert_allclose(compared.depth, explanation.first_stage(session), rtol=1e-6)
+
+        outliers = client.ask(protocol.FindOutliers, limit=1.5)
+        assert outliers.x.tolist() == [one.x for one in session.outliers(1.5)]
+
+
+def test_files_are_those_of_the_interface(server: Server, thin: gbpn.DepthCompleter, tmp_path: Path) -> None:
+    session = session_of(thin, TABLE)
+    result = session.result
+    files = {}
+    with opened(server) as client:
+        client.points(TABLE)
+        for what in client.welcome.exports:
+            message = client.ask(protocol.Export, what=what)
+            if what == "std.npy":  # the thin model is not calibrated
+                assert "confidence" in message.message
+                continue
+            assert isinstance(message, protocol.File), (what, message)
+            files[what] = message.content.tobytes()
+            (tmp_path / message.name).write_bytes(files[what])
+    np.testing.assert_array_equal(np.load(io.BytesIO(files["depth.npy"])), result.depth)
+    np.testing.assert_array_equal(np.load(io.BytesIO(files["confidence.npy"])), result.confidence)
+    assert files["depth.png"] == result.to_png(tmp_path / "x.png").read_bytes()
+    result.to_point_cloud(tmp_path / "x.ply")
+    assert files["cloud.ply"] == (tmp_path / "x.ply").read_bytes()
+    np.testing.assert_array_equal(np.array(Image.open(io.BytesIO(files["mask.png"]))) > 0, result.observed)
+    assert files["points.csv"].decode().splitlines()[1] == "60,30,2.5,0.0"
+    for name in ("cloud.glb", "mesh.glb"):
+        _check_glb(files[name], result.depth)
+
+
+def _check_glb(content: bytes, depth: np.ndarray) -> None:
+    magic, version, length = struct.unpack_from("<4sII", content)
+    assert (magic, version, length) == (b"glTF", 2, len(content))
+    (size,) = struct.unpack_from("<I", content, 12)
+    document = json.loads(content[20 : 20 + size])
+    accessor, view = document["accessors"][0], document["bufferViews"][0]
+    places = np.frombuffer(content, "<f4", 3 * accessor["count"], 28 + size + view["byteOffset"]).reshape(
+        -1, 3
+    )
+    np.testing.assert_array_equal(places.min(0), np.float32(accessor["min"]))
+    if document["meshes"][0]["primitives"][0]["mode"] == 0:
+        np.testing.assert_allclose(-places[:, 2], depth[np.isfinite(depth)], rtol=1e-6)
+
+
+def test_the_code_repeats_the_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The snippet of a dropped picture, run in a folder with the files it names."""
+    weights = save(gbpn.build("small-2", width=0.5), tmp_path / "thin.safetensors")
+    table = "\n".join(f"{x},{y},{1 + 0.01 * x:.4f}" for x in range(2, 80, 3) for y in range(1, 60, 6)) + "\n"
+    completer = gbpn.DepthCompleter.from_pretrained(weights, device="cpu")
+    with running(completer, weights=str(weights)) as own, Client(own.address) as client:
+        message = client.ask(
+            protocol.OpenUpload,
+            name="my photo.png", depth_type=".csv", scale=0.0, camera=CAMERA,
+            picture=png(small()), depth=np.frombuffer(table.encode(), np.uint8),
+        )  # fmt: skip
+        assert len(message.x) == 26 * 10
+        points = np.stack([message.x, message.y, message.depth, 0 * message.depth], axis=1)
+        answer = client.points(points)
+        for what in ("image.png", "points.csv", "repeat.py"):
+            file = client.ask(protocol.Export, what=what)
+            (tmp_path / file.name).write_bytes(file.content.tobytes())
+    monkeypatch.chdir(tmp_path)
+    found: dict[str, object] = {}
+    exec((tmp_path / "my_photo_repeat.py").read_text(), found)
+    np.testing.assert_array_equal(found["result"].depth, answer.depth)  # type: ignore[attr-defined]
+
+
+def test_mistakes_are_answered_and_the_conversation_goes_on(server: Server) -> None:
+    one = np.ones(1, np.float32)
+    with Client(server.address) as client:
+        wrong = client.ask(protocol.SetPoints, x=one, y=one, depth=one, std=one)
+        assert "no picture" in wrong.message
+        assert "no example scene" in client.ask(protocol.OpenScene, name="../../etc/passwd").message
+    with opened(server) as client:
+        assert "inside 96×64" in client.ask(protocol.SetPoints, x=one * 96, y=one, depth=one, std=one).message
+        two = np.array([1, 1], np.int32)
+        both = client.ask(protocol.SetPoints, x=two, y=two, depth=two, std=two * 0)
+        assert "two points at one pixel" in both.message
+        assert "depth above 0" in client.ask(protocol.SetPoints, x=one, y=one, depth=-one, std=one).message
+        uneven = client.ask(protocol.SetPoints, x=two, y=one, depth=one, std=one)
+        assert "x, y, depth, std each" in uneven.message
+        assert "one of points" in client.ask(protocol.TakePattern, pattern="spiral", count=5, seed=0).message
+        assert "suggestions at a time" in client.ask(protocol.Suggest, count=0).message
+        assert "no export" in client.ask(protocol.Export, what="../secret").message
+        assert "measure a point" in client.ask(protocol.Export, what="depth.png").message
+        client.socket.send(b"nonsense")
+        assert "header" in client.receive().message
+        assert client.points(TABLE).depth.shape == (64, 96)
+
+
+def test_uploads_are_limited_before_they_are_decoded(thin: gbpn.DepthCompleter) -> None:
+    buffer = io.BytesIO()
+    Image.new("L", (2000, 1000)).save(buffer, format="PNG")
+    large = np.frombuffer(buffer.getvalue(), np.uint8)
+    nothing = {"name": "x", "depth_type": "", "scale": 0.0, "camera": []}
+    with running(thin, limits=Limits(megapixels=1.0, upload_bytes=100_000)) as own:
+        with Client(own.address) as client:
+            answer = client.ask(protocol.OpenUpload, picture=large, **nothing)
+            assert "megapixels" in answer.message
+            noise = client.ask(protocol.OpenUpload, picture=np.arange(99, dtype=np.uint8), **nothing)
+            assert "not a picture" in noise.message
+        with Client(own.address) as client:
+            client.send(protocol.OpenUpload, picture=np.zeros(200_000, np.uint8), **nothing)
+            with pytest.raises(Exception, match="1009"):
+                client.receive()
+
+
+def test_large_pictures_are_reduced_and_keep_their_points(server: Server) -> None:
+    buffer = io.BytesIO()
+    Image.fromarray(np.full((900, 1200, 3), 90, np.uint8)).save(buffer, format="JPEG")
+    sparse = np.zeros((900, 1200), np.float32)
+    sparse[450, 600], sparse[3, 5] = 2.0, 3.0
+    depth = io.BytesIO()
+    np.save(depth, sparse)
+    with Client(server.address) as client:
+        message = client.ask(
+            protocol.OpenUpload,
+            name="x", depth_type=".npy", scale=0.0, camera=[1000.0, 1000.0, 600.0, 450.0],
+            picture=np.frombuffer(buffer.getvalue(), np.uint8),
+            depth=np.frombuffer(depth.getvalue(), np.uint8),
+        )  # fmt: skip
+    height, width = message.picture.shape[:2]
+    assert height * width <= 640 * 480
+    assert any("reduced" in notice for notice in message.notices)
+    assert sorted(message.depth.tolist()) == [2.0, 3.0]
+    assert abs(message.intrinsics[0] - 1000 * width / 1200) < 1
+
+
+def test_pages_that_are_not_kept_are_drawn_again(thin: gbpn.DepthCompleter) -> None:
+    with running(thin, limits=Limits(kept=1, workers=1)) as own, opened(own) as one, opened(own, 1) as two:
+        for _ in range(2):
+            np.testing.assert_array_equal(one.points(TABLE).depth, session_of(thin, TABLE).depth)
+            np.testing.assert_array_equal(two.points(TABLE).depth, session_of(thin, TABLE, 1).depth)
+        assert len(own.app.state.kept._pages) == 1
+
+
+def test_those_who_wait_are_told(thin: gbpn.DepthCompleter) -> None:
+    with running(thin, limits=Limits(workers=1)) as own:
+        clients = [opened(own) for _ in range(4)]
+        for client in clients:
+            client.points(TABLE)
+        numbers = [client.send(protocol.Film) for client in clients]
+        told = []
+        for client, number in zip(clients, numbers, strict=True):
+            message = client.receive()
+            if isinstance(message, protocol.Waiting):
+                told.append(message.ahead)
+            client.answer(number, lambda one: isinstance(one, protocol.FilmStill))
+            client.__exit__()
+    assert told
+    assert min(told) >= 1
+
+
+def test_idle_pages_end_and_too_many_are_refused(thin: gbpn.DepthCompleter) -> None:
+    with running(thin, limits=Limits(pages=1, idle_seconds=0.5)) as own:
+        with Client(own.address) as one:
+            with pytest.raises(Exception, match="4001"):
+                Client(own.address)
+            start = time.monotonic()
+            with pytest.raises(Exception, match="4000"):
+                one.receive()
+            assert time.monotonic() - start < 10
+        with Client(own.address) as again:
+            assert again.welcome.scenes == scenes.names()

@@ -1,0 +1,186 @@
+// The socket: numbered requests, the newest points last, and answers that never overwrite newer ones.
+
+import { decode, encode, VERSION } from "./protocol";
+import type { FromPage, FromServer, Maps, Opened } from "./protocol";
+import { store } from "./store";
+import type { Point } from "./store";
+
+type WithoutId<T> = T extends unknown ? Omit<T, "id"> : never;
+type Request = WithoutId<FromPage>;
+type Handler<K extends FromServer["kind"]> = (message: Extract<FromServer, { kind: K }>) => void;
+
+const RETRIES = [300, 1000, 2000, 5000];
+const IDLE = 4000;
+const REFUSED = 4001;
+
+/** Whether answer `a` may follow what is shown: later points win, then the later stage. */
+export function isNewer(shown: Maps | null, found: Maps, since: number): boolean {
+  if (found.reply < since) return false;
+  if (shown === null || found.reply !== shown.reply) return shown === null || found.reply > shown.reply;
+  return shown.stage === "first" && found.stage === "last";
+}
+
+/** Milliseconds from a change of points to its first and its refined answer, drawn. */
+export interface Latency { id: number; first: number; last: number }
+
+export class Connection {
+  /** Measured so far, for those who ask. */
+  readonly latencies: Latency[] = [];
+  private socket: WebSocket | null = null;
+  private last = 0;
+  /** Id of the newest points or picture: older answers are stale. */
+  private since = 0;
+  private opening: Request | null = null;
+  private pending: (() => FromPage) | null = null;
+  private underway = 0;
+  private sent = new Map<number, number>();
+  private handlers = new Map<string, ((message: never) => void)[]>();
+  private attempt = 0;
+
+  on<K extends FromServer["kind"]>(kind: K, handler: Handler<K>): void {
+    const list = this.handlers.get(kind) ?? [];
+    list.push(handler as (message: never) => void);
+    this.handlers.set(kind, list);
+  }
+
+  connect(): void {
+    const scheme = location.protocol === "https:" ? "wss" : "ws";
+    const path = new URL("socket", location.href);
+    const socket = new WebSocket(`${scheme}://${path.host}${path.pathname}`);
+    socket.binaryType = "arraybuffer";
+    socket.onmessage = (event) => this.receive(decode(event.data as ArrayBuffer));
+    socket.onclose = (event) => this.ended(event);
+    this.socket = socket;
+  }
+
+  /** Ask for something; the id of the request. */
+  ask(request: Request): number {
+    const id = ++this.last;
+    this.send({ ...request, id } as FromPage);
+    return id;
+  }
+
+  /** Open a picture; remembered for when the connection comes back. */
+  open(request: Request): number {
+    this.opening = request;
+    this.pending = null;
+    this.underway = 0;
+    this.since = this.last + 1;
+    return this.ask(request);
+  }
+
+  /** Tell the server all points; while an answer is under way only the newest list waits. */
+  setPoints(points: readonly Point[]): void {
+    const id = ++this.last;
+    this.since = id;
+    this.sent.set(id, performance.now());
+    if (!points.length) store.update({ maps: null, std: null, computing: false });
+    else store.update({ computing: true });
+    this.newest(id, () => ({
+      kind: "SetPoints", id,
+      x: Int32Array.from(points, (p) => p.x), y: Int32Array.from(points, (p) => p.y),
+      depth: Float32Array.from(points, (p) => p.depth), std: Float32Array.from(points, (p) => p.std),
+    }));
+  }
+
+  /** Let the server measure the dense map. */
+  takePattern(pattern: "points" | "lidar" | "tof" | "corners", count: number, seed: number): void {
+    const id = ++this.last;
+    this.since = id;
+    this.sent.set(id, performance.now());
+    store.update({ computing: true });
+    this.newest(id, () => ({ kind: "TakePattern", id, pattern, count, seed }));
+  }
+
+  private newest(id: number, make: () => FromPage): void {
+    if (this.underway) {
+      this.pending = make;
+      return;
+    }
+    const message = make();
+    const waits = message.kind !== "SetPoints" || message.x.length > 0; // no points, no answer
+    this.underway = waits ? id : 0;
+    this.send(message);
+  }
+
+  private next(): void {
+    const make = this.pending;
+    this.pending = null;
+    this.underway = 0;
+    if (make) this.newest(this.since, make);
+  }
+
+  private send(message: FromPage): void {
+    if (this.socket?.readyState === WebSocket.OPEN) this.socket.send(encode(message));
+  }
+
+  private receive(message: FromServer): void {
+    if (message.kind === "Welcome") this.welcomed(message.protocol);
+    if (message.kind === "Maps") {
+      if (message.stage === "first" && message.reply >= this.underway) this.next();
+      if (!isNewer(store.state.maps, message, this.since)) return;
+      this.timed(message);
+    }
+    if (message.kind === "Taken" && message.reply < this.since) return;
+    if (message.kind === "Failed" && message.reply === this.underway) this.next();
+    for (const handler of this.handlers.get(message.kind) ?? []) handler(message as never);
+  }
+
+  private timed(message: Maps): void {
+    const start = this.sent.get(message.reply);
+    if (start === undefined) return;
+    requestAnimationFrame(() => setTimeout(() => {
+      const milliseconds = performance.now() - start;
+      if (message.stage === "first") this.latencies.push({ id: message.reply, first: milliseconds, last: NaN });
+      const found = this.latencies.find((one) => one.id === message.reply);
+      if (message.stage === "last" && found) found.last = milliseconds;
+      if (message.stage === "last") this.sent.clear();
+    }));
+  }
+
+  private welcomed(protocol: number): void {
+    this.attempt = 0;
+    if (protocol !== VERSION) {
+      store.update({ connection: "refused", reason: "page and server are of different versions: reload the page" });
+      return;
+    }
+    store.update({ connection: "open", reason: "" });
+    if (this.opening) {
+      const points = store.state.points;
+      this.since = this.last + 1;
+      this.ask(this.opening);
+      this.opened = () => this.setPoints(points);
+    }
+  }
+
+  /** What to do once a picture that was open before the connection broke is open again. */
+  private opened: (() => void) | null = null;
+
+  /** Whether this picture was opened anew after a break: the points of the page stay then. */
+  resumes(_: Opened): boolean {
+    const resume = this.opened;
+    this.opened = null;
+    this.underway = 0;
+    resume?.();
+    return resume !== null;
+  }
+
+  private ended(event: CloseEvent): void {
+    this.underway = 0;
+    this.pending = null;
+    store.update({ computing: false, ahead: 0 });
+    if (event.code === IDLE) {
+      store.update({ connection: "asleep", reason: "the connection slept after a long pause" });
+      return;
+    }
+    if (event.code === REFUSED) {
+      store.update({ connection: "refused", reason: event.reason });
+      return;
+    }
+    store.update({ connection: "lost", reason: "the server does not answer; trying again" });
+    const wait = RETRIES[Math.min(this.attempt++, RETRIES.length - 1)];
+    setTimeout(() => this.connect(), wait);
+  }
+}
+
+export const connection = new Connection();

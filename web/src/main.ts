@@ -1,0 +1,154 @@
+// Puts the parts together: tabs, view, tools, theme, states, and the connection.
+
+import { startCanvas } from "./canvas";
+import { connection } from "./connection";
+import { find, make, say } from "./elements";
+import { startMeasure } from "./measure";
+import { startNext } from "./next";
+import { startPointing } from "./pointing";
+import { startProfile } from "./profile";
+import { startSee } from "./see";
+import type { Space } from "./space";
+import { startStart } from "./start";
+import { store } from "./store";
+import type { State, Tool } from "./store";
+import "./style.css";
+import { startTake } from "./take";
+import { startUnderstand } from "./understand";
+import { metres, title } from "./words";
+
+let space: Space | null = null;
+
+/** Tabs as a toolbar: arrows move, the shown one is in the order of Tab. */
+function startTabs(): void {
+  const tabs = [...document.querySelectorAll<HTMLButtonElement>("[role=tab]")];
+  const choose = (tab: HTMLButtonElement): void => {
+    for (const one of tabs) {
+      const on = one === tab;
+      one.setAttribute("aria-selected", String(on));
+      one.tabIndex = on ? 0 : -1;
+      find(one.getAttribute("aria-controls")!).hidden = !on;
+    }
+    if (tab.id === "tab-space") showView("space");
+    else if (store.state.view === "space") showView("picture");
+  };
+  tabs.forEach((tab, index) => {
+    tab.addEventListener("click", () => choose(tab));
+    tab.addEventListener("keydown", (event) => {
+      const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+      if (step === undefined) return;
+      const next = tabs[(index + step + tabs.length) % tabs.length];
+      next.focus();
+      choose(next);
+    });
+  });
+}
+
+/** three.js is loaded when it is first needed. */
+function showView(view: "picture" | "space"): void {
+  store.update({ view });
+  if (view === "space" && !space) void import("./space").then((module) => (space = module.startSpace()));
+}
+
+function startTools(): void {
+  for (const button of document.querySelectorAll<HTMLButtonElement>("[data-tool]")) {
+    button.addEventListener("click", () => store.update({ tool: button.dataset.tool as Tool, overlay: null, listened: null }));
+  }
+}
+
+function startTheme(): void {
+  const root = document.documentElement;
+  const dark = matchMedia("(prefers-color-scheme: dark)");
+  const apply = (): void => {
+    const chosen = localStorage.getItem("theme");
+    root.dataset.theme = chosen ?? (dark.matches ? "dark" : "light");
+    store.update({ hover: null });
+  };
+  find("theme").addEventListener("click", () => {
+    localStorage.setItem("theme", root.dataset.theme === "dark" ? "light" : "dark");
+    apply();
+    store.update({ line: store.state.line && { ...store.state.line } });
+  });
+  dark.addEventListener("change", apply);
+  apply();
+}
+
+function status(state: Readonly<State>): [string, string] {
+  if (state.connection === "connecting") return ["connecting …", "busy"];
+  if (state.connection !== "open") return [state.reason, "bad"];
+  if (state.loading) return [`${state.loading} …`, "busy"];
+  if (state.ahead > 0) return [`waiting: ${state.ahead} ahead`, "busy"];
+  if (state.computing) return [state.maps?.stage === "first" ? "refining …" : "computing …", "busy"];
+  if (state.maps) return [`answered in ${Math.max(1, Math.round(1000 * state.maps.seconds))} ms`, "good"];
+  return ["ready", "good"];
+}
+
+function showState(state: Readonly<State>): void {
+  const [text, kind] = status(state);
+  const chip = find("status");
+  say(chip, text);
+  chip.dataset.kind = kind;
+  document.body.dataset.view = state.view;
+  document.body.classList.toggle("open", state.picture !== null);
+  say(find("open-start"), state.picture ? title(state.picture.name) : "Open");
+  for (const button of document.querySelectorAll<HTMLButtonElement>("[data-tool]")) {
+    button.setAttribute("aria-pressed", String(button.dataset.tool === state.tool));
+  }
+  find("invite").hidden = !state.picture || state.points.length > 0 || state.tool !== "point" || state.view !== "picture";
+  say(find("error-text"), state.error);
+  find("error").hidden = !state.error;
+  find("wake").hidden = state.connection !== "asleep" && state.connection !== "refused";
+  const notices = [...(state.picture?.notices ?? []), ...(state.maps?.notices ?? [])];
+  const box = find("notices");
+  if (box.dataset.shown !== notices.join("\n")) {
+    box.dataset.shown = notices.join("\n");
+    box.replaceChildren(...[...new Set(notices)].map((notice) => make("p", {}, notice)));
+  }
+}
+
+function startAnswers(): void {
+  connection.on("Welcome", (welcome) => store.update({ welcome }));
+  connection.on("Maps", (maps) => {
+    store.update({
+      maps, computing: maps.stage === "first", ahead: 0, error: "",
+      ...(maps.std ? { std: maps.std.values } : {}),
+    });
+  });
+  connection.on("Waiting", (message) => store.update({ ahead: message.ahead }));
+  connection.on("Failed", (message) => store.update({ error: message.message, computing: false, loading: "", ahead: 0 }));
+  connection.on("Taken", () => store.update({ ahead: 0 }));
+  find("error-close").addEventListener("click", () => store.update({ error: "" }));
+  find("wake").addEventListener("click", () => {
+    store.update({ connection: "connecting", reason: "" });
+    connection.connect();
+  });
+}
+
+startTabs();
+startTools();
+startCanvas();
+startPointing();
+startMeasure();
+startSee();
+startProfile();
+startNext();
+startUnderstand();
+startTake();
+startStart();
+startAnswers();
+store.listen(showState);
+startTheme();
+connection.connect();
+
+declare global {
+  interface Window {
+    /** For those who want to look inside: the state, and how long answers took. */
+    gbpn: { readonly state: Readonly<State>; readonly latencies: readonly unknown[]; readonly shownInSpace: number; metres: typeof metres };
+  }
+}
+window.gbpn = {
+  get state() { return store.state; },
+  latencies: connection.latencies,
+  get shownInSpace() { return space?.shown ?? 0; },
+  metres,
+};

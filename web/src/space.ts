@@ -1,0 +1,180 @@
+// The view in space: points or mesh, pins of the measurements, the camera's frustum. Rendered only on change.
+
+import {
+  BufferAttribute, BufferGeometry, LineBasicMaterial, LineSegments, Mesh, MeshBasicMaterial, PerspectiveCamera,
+  Points, PointsMaterial, Scene, SRGBColorSpace, WebGLRenderer, DoubleSide,
+} from "three";
+import { OrbitControls } from "three/examples/jsm/controls/OrbitControls.js";
+import { paint, paletteOf, percentile, spread } from "./colours";
+import { find, say } from "./elements";
+import { kept, meshIndex, placesOf, pointIndex } from "./geometry";
+import { rangeOf, valuesOf } from "./layers";
+import { store } from "./store";
+import type { LayerName, Picture, State } from "./store";
+
+const canvas = find<HTMLCanvasElement>("space");
+const shape = find<HTMLSelectElement>("space-shape");
+const paintBy = find<HTMLSelectElement>("space-paint");
+const cut = find<HTMLInputElement>("space-cut");
+const size = find<HTMLInputElement>("space-size");
+
+class Space {
+  private readonly renderer = new WebGLRenderer({ canvas, antialias: true, alpha: true });
+  private readonly scene = new Scene();
+  private readonly camera = new PerspectiveCamera(50, 1, 0.01, 1000);
+  private readonly controls = new OrbitControls(this.camera, canvas);
+  private readonly geometry = new BufferGeometry();
+  private readonly points = new Points(this.geometry, new PointsMaterial({ vertexColors: true, sizeAttenuation: true }));
+  private readonly mesh = new Mesh(this.geometry, new MeshBasicMaterial({ vertexColors: true, side: DoubleSide }));
+  private readonly pins = new LineSegments(new BufferGeometry(), new LineBasicMaterial({ color: 0xff2e63 }));
+  private readonly frustum = new LineSegments(new BufferGeometry(), new LineBasicMaterial({ color: 0x8893a5 }));
+  private asked = false;
+  private seen: Picture | null = null;
+  /** Points or triangles now shown. */
+  shown = 0;
+
+  constructor() {
+    this.renderer.outputColorSpace = SRGBColorSpace;
+    this.scene.add(this.points, this.mesh, this.pins, this.frustum);
+    for (const part of [this.points, this.mesh, this.pins, this.frustum]) part.frustumCulled = false;
+    this.controls.enableDamping = false;
+    this.controls.addEventListener("change", () => this.ask());
+    this.controls.listenToKeyEvents(canvas);
+    new ResizeObserver(() => this.ask()).observe(canvas);
+  }
+
+  /** Draw in the next frame. */
+  ask(): void {
+    if (this.asked) return;
+    this.asked = true;
+    requestAnimationFrame(() => {
+      this.asked = false;
+      const { clientWidth: width, clientHeight: height } = canvas;
+      if (!width || !height || store.state.view !== "space") return;
+      this.renderer.setPixelRatio(devicePixelRatio || 1);
+      this.renderer.setSize(width, height, false);
+      this.camera.aspect = width / height;
+      this.camera.updateProjectionMatrix();
+      this.renderer.render(this.scene, this.camera);
+    });
+  }
+
+  show(state: Readonly<State>): void {
+    const { picture, maps } = state;
+    if (!picture || !maps) {
+      this.geometry.setDrawRange(0, 0);
+      this.shown = 0;
+      this.ask();
+      return;
+    }
+    const depth = maps.depth.values;
+    const most = cutAt(state);
+    const keep = kept(depth, state.std, most);
+    const places = placesOf(depth, picture);
+    for (let i = 0; i < places.length; i++) if (!Number.isFinite(places[i])) places[i] = 0;
+    this.geometry.setAttribute("position", new BufferAttribute(places, 3));
+    this.geometry.setAttribute("color", new BufferAttribute(coloursOf(state, picture, depth), 3));
+    const mesh = shape.value === "mesh";
+    const index = mesh ? meshIndex(depth, keep, picture.width, picture.height) : pointIndex(keep);
+    this.geometry.setIndex(new BufferAttribute(index, 1));
+    this.geometry.setDrawRange(0, index.length);
+    this.points.visible = !mesh;
+    this.mesh.visible = mesh;
+    this.shown = mesh ? index.length / 3 : index.length;
+    const [near, far] = spread(depth, 2, 98);
+    (this.points.material as PointsMaterial).size = Number(size.value) * ((near + far) / 2) * (2.3 / picture.camera[0]);
+    this.showPins(state, picture, (near + far) / 2);
+    this.showFrustum(picture, near * 0.5);
+    if (this.seen !== picture) {
+      this.seen = picture;
+      this.home();
+    }
+    this.ask();
+  }
+
+  private showPins(state: Readonly<State>, picture: Picture, scale: number): void {
+    const [fx, fy, cx, cy] = picture.camera;
+    const pins = find<HTMLInputElement>("space-pins").checked ? state.points : [];
+    const places = new Float32Array(6 * pins.length);
+    const length = 0.05 * scale * Math.min(1, Math.sqrt(80 / Math.max(pins.length, 1)));
+    pins.forEach((point, i) => {
+      const x = ((point.x - cx) / fx) * point.depth;
+      const y = (-(point.y - cy) / fy) * point.depth;
+      places.set([x, y, -point.depth, x, y + length, -point.depth + 0.6 * length], 6 * i);
+    });
+    this.pins.geometry.setAttribute("position", new BufferAttribute(places, 3));
+  }
+
+  private showFrustum(picture: Picture, depth: number): void {
+    const [fx, fy, cx, cy] = picture.camera;
+    const corners = [[0, 0], [picture.width, 0], [picture.width, picture.height], [0, picture.height]].map(
+      ([x, y]) => [((x - cx) / fx) * depth, (-(y - cy) / fy) * depth, -depth],
+    );
+    const lines = corners.flatMap((corner, i) => [[0, 0, 0], corner, corner, corners[(i + 1) % 4]]);
+    this.frustum.geometry.setAttribute("position", new BufferAttribute(Float32Array.from(lines.flat()), 3));
+    this.frustum.visible = find<HTMLInputElement>("space-frustum").checked;
+  }
+
+  /** Back to a place a little above and beside the camera that took the picture. */
+  home(): void {
+    const depth = store.state.maps?.depth.values;
+    const middle = depth ? percentile(depth.filter((d) => d > 0).sort(), 50) : 2;
+    this.controls.target.set(0, 0, -middle);
+    this.camera.position.set(0.3 * middle, 0.22 * middle, 0.16 * middle);
+    this.camera.near = middle / 100;
+    this.camera.far = middle * 100;
+    this.controls.update();
+    this.ask();
+  }
+}
+
+/** The largest sigma that is shown, metres. */
+function cutAt(state: Readonly<State>): number {
+  const share = Number(cut.value);
+  if (!state.std || share >= 1) {
+    say(find("space-cut-value"), "all");
+    return Infinity;
+  }
+  const sorted = state.std.filter((value) => Number.isFinite(value)).sort();
+  const most = percentile(sorted, 100 * share);
+  say(find("space-cut-value"), `σ ≤ ${most.toPrecision(2)} m`);
+  return most;
+}
+
+function coloursOf(state: Readonly<State>, picture: Picture, depth: Float32Array): Float32Array {
+  const out = new Float32Array(3 * depth.length);
+  const layer = paintBy.value as LayerName;
+  const values = valuesOf(state, layer);
+  const bytes = new Uint8ClampedArray(4 * depth.length);
+  if (layer !== "image" && values) paint(values, ...rangeOf(state, layer), paletteOf(layer), bytes);
+  const step = layer !== "image" && values ? 4 : 3;
+  const source = step === 4 ? bytes : picture.pixels;
+  for (let i = 0; i < depth.length; i++) {
+    for (let c = 0; c < 3; c++) out[3 * i + c] = LINEAR[source[step * i + c]];
+  }
+  return out;
+}
+
+/** sRGB bytes as the linear light that vertex colours are. */
+const LINEAR = Float32Array.from({ length: 256 }, (_, i) => {
+  const share = i / 255;
+  return share <= 0.04045 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
+});
+
+/** Begin; called when the view is opened for the first time. */
+export function startSpace(): Space {
+  const space = new Space();
+  const again = (): void => space.show(store.state);
+  for (const id of ["space-shape", "space-paint", "space-cut", "space-size", "space-pins", "space-frustum"]) {
+    find(id).addEventListener("input", again);
+  }
+  find("space-home").addEventListener("click", () => space.home());
+  store.listen((state, changed) => {
+    if (state.view !== "space") return;
+    if (["maps", "std", "points", "picture", "view"].some((key) => changed.has(key as keyof State))) space.show(state);
+  });
+  again();
+  return space;
+}
+
+export type { Space };

@@ -1,0 +1,178 @@
+// The start: a gallery of scenes, and pictures of one's own, dropped or chosen, alone, with depth, or as a sequence.
+
+import { connection } from "./connection";
+import { find, make, say } from "./elements";
+import { forgetRanges } from "./layers";
+import { history, setPoints } from "./points";
+import type { Opened } from "./protocol";
+import { store } from "./store";
+import type { State } from "./store";
+import { plural, title } from "./words";
+
+const PICTURES = /\.(jpe?g|png|webp|bmp|tiff?|heic|heif)$/i;
+const DEPTHS = /\.(npy|csv|txt|ply|png)$/i;
+const gallery = find("gallery");
+const start = find("start");
+
+/** Pictures with the depth file of the same name, in order of their names. */
+export interface Shot { picture: File; depth: File | null }
+
+/** Pair files: depth beside a single picture whatever its name; in a sequence by name, or by a folder's name. */
+export function pair(files: readonly File[]): Shot[] {
+  const where = (file: File): string => (file.webkitRelativePath || file.name).toLowerCase();
+  const isDepth = (file: File): boolean =>
+    DEPTHS.test(file.name) && (!PICTURES.test(file.name) || /depth|sparse|lidar/.test(where(file)));
+  const pictures = files.filter((file) => PICTURES.test(file.name) && !isDepth(file));
+  const depths = files.filter(isDepth);
+  const sorted = [...pictures].sort((a, b) => a.name.localeCompare(b.name, "en", { numeric: true }));
+  if (sorted.length === 1) return [{ picture: sorted[0], depth: depths[0] ?? null }];
+  const stem = (name: string): string => name.replace(/\.[^.]+$/, "").replace(/[_-]?(depth|sparse|lidar)$/i, "");
+  return sorted.map((picture) => ({
+    picture, depth: depths.find((depth) => stem(depth.name) === stem(picture.name)) ?? null,
+  }));
+}
+
+let shots: Shot[] = [];
+let shown = 0;
+
+function numbers(id: string): number[] {
+  const text = find<HTMLInputElement>(id).value.trim();
+  return text ? text.split(/[\s,;]+/).map(Number) : [];
+}
+
+async function openShot(index: number): Promise<void> {
+  const shot = shots[index];
+  if (!shot) return;
+  const size = shot.picture.size + (shot.depth?.size ?? 0);
+  const most = store.state.welcome?.upload_bytes ?? Infinity;
+  if (size > most) {
+    store.update({ error: `${shot.picture.name} is too large: up to ${Math.round(most / 1e6)} MB can be sent` });
+    return;
+  }
+  const camera = numbers("camera");
+  if (camera.length && (camera.length !== 4 || camera.some((n) => !Number.isFinite(n)))) {
+    store.update({ error: "a camera is four numbers: fx, fy, cx, cy in pixels" });
+    return;
+  }
+  shown = index;
+  store.update({ loading: `reading ${shot.picture.name}`, error: "" });
+  connection.open({
+    kind: "OpenUpload",
+    name: shot.picture.name,
+    depth_type: shot.depth ? shot.depth.name.slice(shot.depth.name.lastIndexOf(".")).toLowerCase() : "",
+    scale: numbers("depth-scale")[0] ?? 0,
+    camera,
+    picture: new Uint8Array(await shot.picture.arrayBuffer()),
+    ...(shot.depth ? { depth: new Uint8Array(await shot.depth.arrayBuffer()) } : {}),
+  });
+}
+
+function openFiles(files: readonly File[]): void {
+  shots = pair(files);
+  if (!shots.length) {
+    store.update({ error: "there was no picture among these files: choose a JPEG or PNG" });
+    return;
+  }
+  void openShot(0);
+}
+
+function openScene(name: string): void {
+  shots = [];
+  store.update({ loading: `opening ${title(name)}`, error: "" });
+  connection.open({ kind: "OpenScene", name });
+}
+
+/** All files of a drop, folders included. */
+async function dropped(event: DragEvent): Promise<File[]> {
+  const entries = [...(event.dataTransfer?.items ?? [])].map((item) => item.webkitGetAsEntry()).filter((e) => e !== null);
+  const files: File[] = [];
+  const walk = async (entry: FileSystemEntry): Promise<void> => {
+    if (entry.isFile) {
+      files.push(await new Promise<File>((done, fail) => (entry as FileSystemFileEntry).file(done, fail)));
+      return;
+    }
+    const reader = (entry as FileSystemDirectoryEntry).createReader();
+    for (;;) {
+      const batch = await new Promise<FileSystemEntry[]>((done, fail) => reader.readEntries(done, fail));
+      if (!batch.length) return;
+      for (const one of batch) await walk(one);
+    }
+  };
+  for (const entry of entries) await walk(entry);
+  return files;
+}
+
+function opened(message: Opened): void {
+  const [height, width] = message.picture.shape;
+  const picture = {
+    name: message.name, width, height, pixels: message.picture.values, truth: message.truth?.values ?? null,
+    camera: message.intrinsics, notices: message.notices,
+  };
+  if (connection.resumes(message)) {
+    store.update({ picture, loading: "" });
+    return;
+  }
+  history.clear();
+  forgetRanges();
+  store.update({
+    picture, loading: "", points: [], selected: null, maps: null, std: null, line: null, overlay: null, listened: null,
+    suggestions: [], outliers: [], clamps: {}, hover: null, cursor: null, computing: false,
+    layer: ["error", "truth"].includes(store.state.layer) && !picture.truth ? "depth" : store.state.layer,
+  });
+  const points = Array.from(message.x, (x, i) => ({ x, y: message.y[i], depth: message.depth[i], std: 0 }));
+  if (points.length) setPoints(points, null);
+  start.hidden = true;
+  find("picture").focus({ preventScroll: true });
+}
+
+function buildGallery(state: Readonly<State>): void {
+  gallery.replaceChildren(...(state.welcome?.scenes ?? []).map((name) => {
+    const picture = make("img", { src: `api/v1/scenes/${name}.jpg`, alt: "", loading: "eager" });
+    const card = make("button", { type: "button", class: "card", "data-scene": name }, picture, make("span", {}, title(name)));
+    card.addEventListener("click", () => openScene(name));
+    return card;
+  }));
+}
+
+function showSequence(): void {
+  find("sequence").hidden = shots.length < 2;
+  say(find("sequence-place"), `${shown + 1} of ${plural(shots.length, "picture")}`);
+}
+
+export function startStart(): void {
+  const chooser = find<HTMLInputElement>("choose-file");
+  const folder = find<HTMLInputElement>("choose-folder");
+  find("choose").addEventListener("click", () => chooser.click());
+  find("choose-sequence").addEventListener("click", () => folder.click());
+  for (const input of [chooser, folder]) {
+    input.addEventListener("change", () => {
+      openFiles([...(input.files ?? [])]);
+      input.value = "";
+    });
+  }
+  document.addEventListener("dragover", (event) => {
+    event.preventDefault();
+    document.body.classList.add("dropping");
+  });
+  document.addEventListener("dragleave", (event) => {
+    if (!event.relatedTarget) document.body.classList.remove("dropping");
+  });
+  document.addEventListener("drop", (event) => {
+    event.preventDefault();
+    document.body.classList.remove("dropping");
+    void dropped(event).then(openFiles);
+  });
+  find("open-start").addEventListener("click", () => {
+    start.hidden = false;
+    gallery.querySelector("button")?.focus();
+  });
+  find("close-start").addEventListener("click", () => (start.hidden = true));
+  find("sequence-back").addEventListener("click", () => void openShot(Math.max(shown - 1, 0)));
+  find("sequence-on").addEventListener("click", () => void openShot(Math.min(shown + 1, shots.length - 1)));
+  connection.on("Opened", opened);
+  store.listen((state, changed) => {
+    if (changed.has("welcome")) buildGallery(state);
+    if (changed.has("picture")) showSequence();
+    find("close-start").hidden = state.picture === null;
+  });
+}
