@@ -32,6 +32,11 @@ def _tensors(count: int) -> str:
     return "(" + ", ".join(["Tensor"] * count) + ")"
 
 
+def simd_level() -> str:
+    """Instruction set of the compiled module; see `gbpn.gbp.cpu.simd_level`."""
+    return str(_native.simd_level())
+
+
 def rows(tensor: Tensor | None) -> Tensor:
     """What the kernels read: rows and columns contiguous, any strides before; absent is empty."""
     if tensor is None:
@@ -55,7 +60,7 @@ def tape_planes(edges: int, learned: bool, steps: int, tape: str) -> int:
 @torch.library.custom_op("gbpn::infer", mutates_args=(), schema=f"({_FIELD}, {_PLAN}) -> {_tensors(7)}")
 def infer(*arguments: Any) -> tuple[Tensor, ...]:
     """Belief pair, local pair, non-local pair, tape."""
-    outputs = _empty_outcome(*arguments)
+    outputs: tuple[Tensor, ...] = _empty_outcome(*arguments)
     iterations, steps, reweighting, tape = arguments[_FIELD_COUNT:]
     _native.gbp_infer(
         [rows(x) for x in arguments[:_FIELD_COUNT]],
@@ -216,7 +221,7 @@ _STEP = (
 )
 def nonlocal_step(*arguments: Any) -> tuple[Tensor, Tensor]:
     """The new sum of messages [B, 1, H, W]; arguments as `gbpn.gbp.reference.nonlocal_step`."""
-    results = _nonlocal_shapes(*arguments)
+    results: tuple[Tensor, Tensor] = _nonlocal_shapes(*arguments)
     _native.gbp_nonlocal([rows(x) for x in arguments[:8]], list(results), arguments[8])
     return results
 

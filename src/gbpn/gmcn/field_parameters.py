@@ -144,15 +144,15 @@ class ChannelLayout:
             units = precision.new_tensor([self.unit.unary, 1.0, *self._pairwise(self.unit)])
             precision.mul_(units.view(-1, 1, 1))
             difference = difference * self.unit.difference
-        weight = precision[:, 2:].unflatten(1, (self.sets, -1))  # [B, T, local + nonlocal, H, W]
-        difference = difference.unflatten(1, (self.sets, -1))
-        damping = maps.damping.sigmoid().unflatten(1, (self.sets, -1))
+        weight = torch.unflatten(precision[:, 2:], 1, (self.sets, -1))  # [B, T, local + nonlocal, H, W]
+        difference = torch.unflatten(difference, 1, (self.sets, -1))
+        damping = torch.unflatten(maps.damping.sigmoid(), 1, (self.sets, -1))
         far = None
         if maps.offset is not None:
             far = NonLocalEdges(
                 weight=weight[:, :, self.local_edges :],
                 difference=difference[:, :, self.local_edges :],
-                offset=maps.offset.unflatten(1, (self.sets, self.nonlocal_edges, 2)),
+                offset=torch.unflatten(maps.offset, 1, (self.sets, self.nonlocal_edges, 2)),
                 damping=damping[:, :, 1],
             )
         near = weight[:, :, : self.local_edges], difference[:, :, : self.local_edges]

@@ -34,11 +34,13 @@ class GMCN(nn.Module):
 
     def draw(self, image: Tensor, intrinsics: Tensor) -> FieldParameters:
         """The first stage: a field from the normalised image [B, 3, H, W] alone."""
-        return self(first_stage_input(image, intrinsics, self.distance))
+        drawn: FieldParameters = self(first_stage_input(image, intrinsics, self.distance))
+        return drawn
 
     def redraw(self, seen: SecondStageInput, before: FieldParameters) -> FieldParameters:
         """The second stage: a field from image, depth and confidence; as published, not from measurements."""
-        return self(second_stage_input(seen), before.features)
+        drawn: FieldParameters = self(second_stage_input(seen), before.features)
+        return drawn
 
     def forward(self, maps: Tensor, context: Sequence[Tensor] | None = None) -> FieldParameters:
         """maps [B, 6 or 7, H, W], H and W multiples of `MULTIPLE`."""

@@ -30,7 +30,8 @@ def neighbourhood_attention(
                 f"the cpu backend wants one dtype, float32 or float64, on the CPU; got {name} in "
                 f"{tensor.dtype} on {tensor.device}: convert it, or use backend='reference'"
             )
-    return _attention(query, key, value, bias, dilation, scale)
+    attended: Tensor = _attention(query, key, value, bias, dilation, scale)
+    return attended
 
 
 def native() -> ModuleType:
