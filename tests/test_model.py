@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -36,18 +37,18 @@ def scene(height: int, width: int, share: float = 0.02) -> tuple[torch.Tensor, t
 
 
 @pytest.fixture(scope="module")
-def released(released_file: Path) -> gbpn.GBPN:
+def released(released_file: Path) -> Any:
     return gbpn.load(released_file, image_mean=(0, 0, 0), image_std=(1, 1, 1))
 
 
 def stages(
-    model: gbpn.GBPN, image: torch.Tensor, sparse: torch.Tensor, intrinsics: torch.Tensor | None = None
+    model: Any, image: torch.Tensor, sparse: torch.Tensor, intrinsics: torch.Tensor | None = None
 ) -> list[StageResult]:
     pipeline = model.pipeline()
     return list(pipeline.stages(pipeline.encode(image, intrinsics), SparseDepth(depth=sparse)))
 
 
-def compare(model: gbpn.GBPN, g: dict[str, torch.Tensor], noise: dict[str, dict[str, float]]) -> None:
+def compare(model: Any, g: dict[str, torch.Tensor], noise: dict[str, dict[str, float]]) -> None:
     """Both stages' mean and confidence logit within ten times the float32 noise of the released network."""
     with torch.inference_mode():
         for stage, result in enumerate(stages(model, g["image"], g["sparse"], g["K"]), 1):
@@ -77,7 +78,7 @@ def test_released_numbers_with_folded_norms(golden, shared: Path, released_file:
     compare(model, golden("golden_s"), whole["golden_s"]["noise_f32_vs_f64"])
 
 
-def on_meta(name: str) -> gbpn.GBPN:
+def on_meta(name: str) -> gbpn.model.Model:
     with torch.device("meta"):
         return gbpn.build(name)
 
@@ -142,7 +143,7 @@ def test_any_size_and_batch(name: str) -> None:
         torch.testing.assert_close(both.mean[1:], alone.mean, rtol=1e-3, atol=1e-4)
 
 
-def awake(model: gbpn.GBPN) -> gbpn.GBPN:
+def awake(model: Any) -> Any:
     """Evaluation mode, with last layers that say something, so that every part shows in the answer."""
     for name, parameter in model.named_parameters():
         if parameter.dim() == 4 and not parameter.any():
@@ -190,7 +191,7 @@ def test_a_fresh_second_stage_of_small_repeats_the_first() -> None:
 def test_a_fresh_detail_branch_changes_nothing_and_sees_single_pixels() -> None:
     torch.manual_seed(0)
     plain = awake(gbpn.build("small", **TINY, detail=0))
-    model = gbpn.build("small", **TINY).eval()
+    model: Any = gbpn.build("small", **TINY).eval()
     missing, unknown = model.load_state_dict(plain.state_dict(), strict=False)
     assert not unknown
     assert all(name.startswith("first.heads.detail.") for name in missing)
@@ -202,7 +203,7 @@ def test_a_fresh_detail_branch_changes_nothing_and_sees_single_pixels() -> None:
         features = torch.rand(1, 4, 20, 24)
         dotted = image.clone()
         dotted[..., 20, 21] += 1
-        change = sum(
+        change: Any = sum(
             (one - two).abs().sum(dim=(0, 1))
             for one, two in zip(detail(features, image), detail(features, dotted), strict=True)
         )

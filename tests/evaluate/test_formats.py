@@ -115,4 +115,4 @@ def test_a_submission_from_the_command_line(tmp_path) -> None:
     assert result.exit_code == 0, result.output
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["0000000000.png"]
     stored = np.asarray(Image.open(tmp_path / "out" / "0000000000.png"))
-    assert (stored.dtype, stored.shape, stored.min() > 0) == (np.uint16, (352, 1216), True)
+    assert (stored.dtype, stored.shape, stored.min() > 0) == (np.dtype(np.uint16), (352, 1216), True)

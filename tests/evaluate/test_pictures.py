@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from dataclasses import replace
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -49,7 +50,7 @@ def test_an_animation_has_all_its_frames() -> None:
     one = propagation.keep_measurements(sample(), 1)
     shots = propagation.frames(one, propagation.steps(one, iterations=1))
     with Image.open(io.BytesIO(propagation.gif(shots))) as animation:
-        assert animation.n_frames == len(shots) == 4
+        assert getattr(animation, "n_frames", 1) == len(shots) == 4
     with pytest.raises(InputError, match="at least one picture"):
         propagation.gif([])
 
@@ -88,7 +89,7 @@ def test_the_handmade_field_is_sound() -> None:
 class Street:
     """Two frames that are higher than what is evaluated."""
 
-    names = ("test/0000000000", "test/0000000001")
+    names: ClassVar[list[str]] = ["test/0000000000", "test/0000000001"]
 
     def __len__(self) -> int:
         return 2

@@ -111,7 +111,9 @@ def test_the_page_needs_nothing_else(tree, weights, tmp_path) -> None:
         with Image.open(tmp_path / "pictures" / f"{name}.png") as picture:
             assert np.asarray(picture.convert("RGB")).std() > 1, name
     with Image.open(tmp_path / "pictures" / "sweeps.gif") as animation:
-        assert animation.n_frames == 2 * (4 + 1)  # two iterations of four sweeps and the learned edges
+        assert getattr(animation, "n_frames", 1) == 2 * (
+            4 + 1
+        )  # two iterations of four sweeps and the learned edges
 
 
 def small(suite: str, shared: Path) -> list[object]:

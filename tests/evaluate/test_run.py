@@ -7,6 +7,7 @@ import os
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -69,9 +70,14 @@ def test_an_interrupted_run_continues(tree, tmp_path, monkeypatch) -> None:
     store.write_text(
         "\n".join(kept) + '\n{"setting":"points=60","seed":0,"fra'
     )  # torn in the middle of a line
-    done = []
+    done: list[Any] = []
     work = Worker.work
-    monkeypatch.setattr(Worker, "work", lambda self, task: done.append(task) or work(self, task))
+
+    def noted(self: Worker, task: Any) -> Any:
+        done.append(task)
+        return work(self, task)
+
+    monkeypatch.setattr(Worker, "work", noted)
     assert averages(whole, run(whole, store)) == wanted
     assert sum(len(missing) for task in done for missing in task.missing) == 20 - 7
     done.clear()

@@ -161,7 +161,7 @@ class ChannelLayout:
             near = near[0] * self._kept(maps.contrast, image)[:, None], near[1]
         local: LocalEdges | SymmetricEdges
         if self.edges == "directed":
-            by_sweep = [maps_.unflatten(2, (4, self.senders)) for maps_ in near]
+            by_sweep = [torch.unflatten(maps_, 2, (4, self.senders)) for maps_ in near]
             local = LocalEdges(weight=by_sweep[0], difference=by_sweep[1], damping=damping[:, :, 0])
         else:
             local = SymmetricEdges(weight=near[0], difference=near[1], damping=damping[:, :, 0])

@@ -86,7 +86,8 @@ class System:
         weight = np.bincount(self.component, weights=self.unary)
         total = np.bincount(self.component, weights=self.unary * values)
         mean: np.ndarray = np.divide(total, weight, out=np.zeros_like(total), where=weight > 0)
-        return mean[self.component]
+        by_pixel: np.ndarray = mean[self.component]
+        return by_pixel
 
 
 @lru_cache(maxsize=8)
