@@ -350,7 +350,7 @@ def test_private_names_of_other_packages_are_few_and_guarded() -> None:
     found: dict[str, set[str]] = {}
     for name, tree in trees.items():
         for node in ast.walk(tree):
-            attribute = None
+            attribute: object = None
             if isinstance(node, ast.Attribute):
                 attribute = node.attr
             elif isinstance(node, ast.Call) and ast.unparse(node.func) == "getattr" and len(node.args) > 1:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 from dataclasses import replace
 from pathlib import Path
-from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -89,7 +88,8 @@ def test_the_handmade_field_is_sound() -> None:
 class Street:
     """Two frames that are higher than what is evaluated."""
 
-    names: ClassVar[list[str]] = ["test/0000000000", "test/0000000001"]
+    def __init__(self) -> None:
+        self.names = ["test/0000000000", "test/0000000001"]
 
     def __len__(self) -> int:
         return 2

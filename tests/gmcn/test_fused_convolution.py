@@ -93,10 +93,11 @@ def test_a_torch_without_the_private_operators_takes_the_plain_way(
     assert fused.fits(conv, x)
     if left == "no oneDNN":
         monkeypatch.setattr(torch.backends.mkldnn, "is_available", lambda: False)
-    else:
+    elif left == "nothing":
         without_operators(monkeypatch)
-    if left in ("default", "binary"):  # only one of the two forms
-        torch.ops.mkldnn._convolution_pointwise = SimpleNamespace(**{left: lambda *arguments: None})
+    else:  # only one of the two forms
+        form = SimpleNamespace(**{left: torch.relu})
+        monkeypatch.setattr(torch.ops, "mkldnn", SimpleNamespace(_convolution_pointwise=form))
     assert not fused.fits(conv, x)
     with pytest.raises(BackendError, match="ask `fits` first"):
         fused.convolution(conv, x)
