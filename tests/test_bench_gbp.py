@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -37,7 +38,7 @@ def test_table_compares_with_the_aims() -> None:
 def test_no_speed_without_agreement(monkeypatch: pytest.MonkeyPatch) -> None:
     right = cpu.infer
 
-    def wrong(*args: object, **options: object) -> tuple:
+    def wrong(*args: Any, **options: Any) -> tuple:
         belief, messages = right(*args, **options)
         return Gaussian(belief.information * 1.001, belief.precision), messages
 

@@ -28,7 +28,9 @@ KEYS = {
 def test_json_has_every_number(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bench, "matmul_rate", lambda *_: 100.0)
     monkeypatch.setattr(bench, "build", lambda name: build(name, width=0.25))
-    monkeypatch.setattr(bench, "peak_memory", lambda *args: bench._peak_here(*args, threads=1))
+    monkeypatch.setattr(
+        bench, "peak_memory", lambda name, *size: bench._peak_here(name, size[0], size[1], threads=1)
+    )
     arguments = ["bench", "model", "--model", "gbpn-2", "--size", "32x64", "--repeats", "1", "--json"]
     result = CliRunner().invoke(app, arguments, catch_exceptions=False)
     found = json.loads(result.stdout)

@@ -15,7 +15,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import click
 import numpy as np
 import pytest
 import torch
@@ -26,6 +25,8 @@ import gbpn
 from fields import symmetric_field
 from gbpn import cli, loading
 from gbpn.distribution import SigmaCalibration
+from gbpn.errors import CheckpointError
+from gbpn.gmcn import construction
 from gbpn.predict.demo import write_example
 from gbpn.weights.files import save
 
@@ -127,6 +128,7 @@ def test_what_a_page_shows_runs(
 ) -> None:
     monkeypatch.chdir(place)
     monkeypatch.setattr(loading, "EMBEDDED", place / "embedded")
+    monkeypatch.setattr(construction, "ENCODERS", dict(construction.ENCODERS))
     namespace = GIVEN.get(page.name, dict)()
     for language, text in blocks(page, "python", "console"):
         if language == "python":
@@ -142,6 +144,45 @@ def test_what_a_page_shows_runs(
                 assert not stopped.value.code, (line, capsys.readouterr())
 
 
+def test_the_encoder_of_the_page_is_a_whole_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """File and line as the page says: all of it learns, folds into its convolutions, and comes back."""
+    monkeypatch.setattr(construction, "ENCODERS", dict(construction.ENCODERS))
+    namespace: dict[str, Any] = {}
+    for _, text in blocks(ROOT / "docs" / "own-encoder.md", "python")[:2]:
+        exec(text, namespace)
+    torch.manual_seed(0)
+    model = gbpn.build("gbpn-2", encoder="plain", width=0.25, iterations=(1, 1))
+    for part in model.modules():  # heads that say something
+        if isinstance(part, torch.nn.ConvTranspose2d):
+            torch.nn.init.normal_(part.weight, std=0.05)
+        if isinstance(part, torch.nn.BatchNorm2d):
+            torch.nn.init.uniform_(part.weight, 0.5, 1.0)
+    inputs = model_inputs()
+    model(**inputs).confidence_logit.square().sum().backward()
+    encoders = [part for part in model.modules() if isinstance(part, namespace["PlainEncoder"])]
+    assert len(encoders) == 2
+    for encoder in encoders:
+        assert all(parameter.grad is not None and parameter.grad.any() for parameter in encoder.parameters())
+    with torch.inference_mode():
+        wanted = model.eval()(**inputs).mean
+        save(model, tmp_path / "plain.safetensors")
+        torch.testing.assert_close(gbpn.load(tmp_path / "plain.safetensors")(**inputs).mean, wanted)
+        torch.testing.assert_close(model.fuse()(**inputs).mean, wanted, rtol=1e-4, atol=1e-4)
+    del construction.ENCODERS["plain"]
+    with pytest.raises(CheckpointError, match=r"one of global-local, efficientnet-lite0; got 'plain'"):
+        gbpn.load(tmp_path / "plain.safetensors")
+
+
+def test_the_files_of_the_network_are_the_documented_ones() -> None:
+    """The table of docs/model.md and the folder: no file is named that is not there, none is left out."""
+    table = (ROOT / "docs" / "model.md").read_text(encoding="utf-8").split("## Use")[0]
+    rows = [line.split("|")[1] for line in table.splitlines() if line.startswith("| `")]
+    named = {name for row in rows for name in re.findall(r"`([\w/.]+)`", row)}
+    folder = ROOT / "src" / "gbpn" / "gmcn"
+    found = {p.name + "/" * p.is_dir() for p in folder.iterdir() if not p.name.startswith("_")}
+    assert named == found
+
+
 def commands() -> list[tuple[str, str]]:
     """Every `gbpn` command of a bash block, with its page."""
     found = []
@@ -155,8 +196,8 @@ def commands() -> list[tuple[str, str]]:
 @pytest.mark.parametrize(("page", "line"), commands(), ids=lambda part: part[:60])
 def test_commands_are_valid_calls(page: str, line: str) -> None:
     words = shlex.split(line, comments=True)[1:]
-    command: click.Command = typer.main.get_command(cli.app)
-    while isinstance(command, click.Group):
+    command: Any = typer.main.get_command(cli.app)
+    while hasattr(command, "commands"):
         name = words.pop(0)
         assert name in command.commands, f"{page}: gbpn has no {name!r}"
         command = command.commands[name]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -34,10 +35,11 @@ def model() -> gbpn.GBPN:
         torch.nn.init.normal_(parameter, std=0.05)
     model.card = CARD
     model.calibration = SigmaCalibration(knots=(-1.0, 2.0), log_std=(0.5, -1.0), relative=True)
+    assert isinstance(model, gbpn.GBPN)
     return model.eval()
 
 
-def same_state(a: torch.nn.Module, b: torch.nn.Module, **tolerance: float) -> None:
+def same_state(a: torch.nn.Module, b: torch.nn.Module, **tolerance: Any) -> None:
     wanted, got = a.state_dict(), b.state_dict()
     assert wanted.keys() == got.keys()
     for name, tensor in wanted.items():
@@ -148,7 +150,7 @@ def test_an_unfinished_write_leaves_the_old_file(tmp_path: Path, monkeypatch: py
     def full_disk(*_: object) -> None:
         raise OSError("no space left")
 
-    monkeypatch.setattr(atomic_files.os, "replace", full_disk)
+    monkeypatch.setattr("gbpn.atomic_files.os.replace", full_disk)
     with pytest.raises(OSError, match="no space"):
         atomic_files.write_bytes(path, b"new")
     assert path.read_bytes() == b"old"

@@ -56,7 +56,7 @@ def batch(seed: int, size: int = 3, height: int = 6, width: int = 7) -> tuple[to
 
 
 @pytest.mark.parametrize("folder", goldens.SETS.values(), ids=goldens.SETS)
-def test_golden(folder):
+def test_golden(folder) -> None:
     arrays = goldens.read(folder / "op_loss_metrics.npz")
     names, wanted = arrays["metric_names"], arrays["metrics_per_sample"]
     got = errors(torch.from_numpy(arrays["pred"]), torch.from_numpy(arrays["target"]))
@@ -64,7 +64,7 @@ def test_golden(folder):
         np.testing.assert_allclose(got[GOLDEN_NAMES[str(name)]], wanted[:, column], rtol=2e-6, err_msg=name)
 
 
-def test_two_by_two_by_hand():
+def test_two_by_two_by_hand() -> None:
     prediction, target = maps([1.0, 2.2], [3.0, 9.0]), maps([1.0, 2.0], [4.0, 0.0])
     got = {name: float(value) for name, value in errors(prediction, target).items()}
     assert got["rmse"] == pytest.approx(math.sqrt((0 + 0.2**2 + 1) / 3))
@@ -78,7 +78,7 @@ def test_two_by_two_by_hand():
     assert got["observed"] == 1
 
 
-def test_unobserved_pixels_are_counted_not_invented():
+def test_unobserved_pixels_are_counted_not_invented() -> None:
     prediction, target = maps([1.0, math.nan], [4.5, math.inf]), maps([1.0, 2.0], [4.0, 4.0])
     got = {name: float(value) for name, value in errors(prediction, target).items()}
     assert got["observed"] == 0.5
@@ -86,11 +86,11 @@ def test_unobserved_pixels_are_counted_not_invented():
     assert got["delta_1.25"] == 0.5  # the others are misses
 
 
-def test_depth_behind_the_camera_is_no_hit():
+def test_depth_behind_the_camera_is_no_hit() -> None:
     assert float(errors(maps([-1.0]), maps([1.0]))["delta_1.25^3"]) == 0
 
 
-def test_samples_without_ground_truth_are_listed_and_not_averaged():
+def test_samples_without_ground_truth_are_listed_and_not_averaged() -> None:
     prediction = torch.ones(3, 1, 2, 2)
     target = torch.stack([torch.full((1, 2, 2), 2.0), torch.zeros(1, 2, 2), torch.full((1, 2, 2), 4.0)])
     prediction[2] = math.nan
@@ -103,7 +103,7 @@ def test_samples_without_ground_truth_are_listed_and_not_averaged():
     assert table.averages()["observed"] == 0.5
 
 
-def test_wrong_shapes_say_what_to_do():
+def test_wrong_shapes_say_what_to_do() -> None:
     with pytest.raises(InputError, match="never the other way round"):
         errors(torch.ones(1, 1, 2, 2), torch.ones(1, 1, 4, 4))
     with pytest.raises(InputError, match="add the batch"):
@@ -133,7 +133,7 @@ def by_numpy(d: np.ndarray, t: np.ndarray) -> dict[str, float]:
 @given(st.integers(0, 10_000))
 @example(559)  # a target just above the limit of what counts
 @settings(max_examples=30, deadline=None)
-def test_equals_an_independent_numpy_version(seed):
+def test_equals_an_independent_numpy_version(seed) -> None:
     prediction, target, _ = batch(seed)
     got = errors(prediction, target)
     for b in range(len(target)):
@@ -145,7 +145,7 @@ def test_equals_an_independent_numpy_version(seed):
 
 @given(st.integers(0, 10_000), st.integers(1, 4))
 @settings(max_examples=25, deadline=None)
-def test_table_does_not_depend_on_order_batches_or_processes(seed, size):
+def test_table_does_not_depend_on_order_batches_or_processes(seed, size) -> None:
     prediction, target, std = batch(seed, size=8)
     names = [f"frame {b}" for b in range(8)]
     whole = MetricTable(score(prediction, target, std=std, names=names))
@@ -161,7 +161,7 @@ def test_table_does_not_depend_on_order_batches_or_processes(seed, size):
     assert merged.curves() == whole.curves()
 
 
-def test_duplicates_are_harmless_when_equal_and_an_error_when_not():
+def test_duplicates_are_harmless_when_equal_and_an_error_when_not() -> None:
     prediction, target, _ = batch(1)
     table = MetricTable(score(prediction, target, names=["a", "b", "c"]))
     assert table.merge(table).averages() == table.averages()
@@ -169,7 +169,7 @@ def test_duplicates_are_harmless_when_equal_and_an_error_when_not():
         table.update(prediction[1:2], target[1:2], names=["a"])
 
 
-def test_scores_survive_json():
+def test_scores_survive_json() -> None:
     prediction, target, std = batch(2)
     target[1] = 0
     for row in score(prediction, target, std=std, names=["a", "b", "c"]):
@@ -178,7 +178,7 @@ def test_scores_survive_json():
         assert again.name == row.name
 
 
-def test_dropping_by_hand():
+def test_dropping_by_hand() -> None:
     target = torch.ones(1, 1, 10, 10)
     prediction = target.clone()
     prediction[0, 0, 0, 0] = 3.0  # one pixel of a hundred is wrong by 2 m
@@ -192,7 +192,7 @@ def test_dropping_by_hand():
 
 @given(st.integers(0, 10_000))
 @settings(max_examples=25, deadline=None)
-def test_no_ranking_beats_the_oracle(seed):
+def test_no_ranking_beats_the_oracle(seed) -> None:
     prediction, target, std = batch(seed)
     ranked, oracle = sparsification(prediction, target, -std)
     assert bool((ranked - oracle > -1e-12).all())
@@ -205,7 +205,7 @@ def test_no_ranking_beats_the_oracle(seed):
 
 @given(st.integers(0, 10_000), st.floats(0.1, 10))
 @settings(max_examples=20, deadline=None)
-def test_ranking_ignores_monotone_changes_and_pixel_order(seed, power):
+def test_ranking_ignores_monotone_changes_and_pixel_order(seed, power) -> None:
     prediction, target, std = batch(seed)
     ranked, _ = sparsification(prediction, target, -std)
     again, _ = sparsification(prediction, target, -(std.double() ** power))
@@ -214,7 +214,7 @@ def test_ranking_ignores_monotone_changes_and_pixel_order(seed, power):
     assert torch.allclose(ranked, flipped, atol=1e-12)
 
 
-def test_calibrated_gaussian_is_covered():
+def test_calibrated_gaussian_is_covered() -> None:
     generator = torch.Generator().manual_seed(0)
     target = torch.rand(1, 1, 200, 300, generator=generator) * 5 + 1
     std = torch.rand(target.shape, generator=generator) + 0.1
@@ -228,13 +228,13 @@ def test_calibrated_gaussian_is_covered():
     assert honest < float(negative_log_likelihood(prediction, target, std / 2))
 
 
-def test_more_is_covered_by_wider_intervals():
+def test_more_is_covered_by_wider_intervals() -> None:
     prediction, target, std = batch(5)
     shares = [coverage(prediction, target, std, level) for level in (0.1, 0.5, 0.9, 0.99)]
     assert all(bool((a <= b).all()) for a, b in pairwise(shares))
 
 
-def test_uncertainty_columns_appear_only_with_an_uncertainty():
+def test_uncertainty_columns_appear_only_with_an_uncertainty() -> None:
     prediction, target, std = batch(7)
     plain = MetricTable(score(prediction, target, names=list("abc"))).averages()
     assert set(plain) == set(ERRORS)

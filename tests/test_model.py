@@ -6,6 +6,7 @@ import functools
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -46,7 +47,7 @@ NOISE = {
 
 
 def stages(
-    model: gbpn.GBPN, image: torch.Tensor, sparse: torch.Tensor, intrinsics: torch.Tensor | None = None
+    model: Any, image: torch.Tensor, sparse: torch.Tensor, intrinsics: torch.Tensor | None = None
 ) -> list[StageResult]:
     pipeline = model.pipeline()
     return list(pipeline.stages(pipeline.encode(image, intrinsics), SparseDepth(depth=sparse)))
@@ -94,7 +95,7 @@ def test_released_numbers(golden, released_answers, name: str, how: str) -> None
         goldens.assert_known_close(answers[key], g[key], atol=10 * noise)
 
 
-def on_meta(name: str) -> gbpn.GBPN:
+def on_meta(name: str) -> gbpn.model.Model:
     with torch.device("meta"):
         return gbpn.build(name)
 
@@ -158,7 +159,7 @@ def test_any_size_and_batch(name: str) -> None:
         torch.testing.assert_close(both.mean[1:], alone.mean, rtol=1e-3, atol=1e-4)
 
 
-def awake(model: gbpn.GBPN) -> gbpn.GBPN:
+def awake(model: Any) -> Any:
     """Evaluation mode, with last layers that say something, so that every part shows in the answer."""
     for name, parameter in model.named_parameters():
         if parameter.dim() == 4 and not parameter.any():
@@ -206,7 +207,7 @@ def test_a_fresh_second_stage_of_small_repeats_the_first() -> None:
 def test_a_fresh_detail_branch_changes_nothing_and_sees_single_pixels() -> None:
     torch.manual_seed(0)
     plain = awake(gbpn.build("small", **TINY, detail=0))
-    model = gbpn.build("small", **TINY).eval()
+    model: Any = gbpn.build("small", **TINY).eval()
     missing, unknown = model.load_state_dict(plain.state_dict(), strict=False)
     assert not unknown
     assert all(name.startswith("first.heads.detail.") for name in missing)
@@ -218,7 +219,7 @@ def test_a_fresh_detail_branch_changes_nothing_and_sees_single_pixels() -> None:
         features = torch.rand(1, 4, 20, 24)
         dotted = image.clone()
         dotted[..., 20, 21] += 1
-        change = sum(
+        change: Any = sum(
             (one - two).abs().sum(dim=(0, 1))
             for one, two in zip(detail(features, image), detail(features, dotted), strict=True)
         )

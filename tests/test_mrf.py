@@ -44,10 +44,10 @@ def test_directed_edges_of_a_symmetric_field_agree_from_both_ends(kinds: int) ->
         for (_, other), back in weight.items():
             if other == 7 - slot:  # the same edge seen from the sender
                 torch.testing.assert_close(w, shift(back, row, column), rtol=0, atol=0)
-    for key, r in difference.items():
-        row, column = RING[key[1]]
-        for other, back in difference.items():
-            if other[1] == 7 - key[1]:
+    for (_, slot), r in difference.items():
+        row, column = RING[slot]
+        for (_, other), back in difference.items():
+            if other == 7 - slot:
                 moved = -clear_outside(shift(back, row, column), row, column)
                 torch.testing.assert_close(clear_outside(r, row, column), moved, rtol=0, atol=0)
 

@@ -25,7 +25,7 @@ def world_points(name: str) -> np.ndarray:
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_scene_is_a_picture_with_dense_depth(name: str):
+def test_scene_is_a_picture_with_dense_depth(name: str) -> None:
     sample = scenes.load(name)
     assert sample.target is not None
     height, width = sample.image.shape[1:]
@@ -42,7 +42,7 @@ def test_scene_is_a_picture_with_dense_depth(name: str):
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_floor_is_a_plane_at_the_camera_s_height(name: str):
+def test_floor_is_a_plane_at_the_camera_s_height(name: str) -> None:
     """Back-projected without the pose, floor pixels lie on one plane; the pose says which."""
     sample, scene = scenes.load(name), scenes.describe(name)
     assert sample.target is not None
@@ -62,7 +62,7 @@ def test_floor_is_a_plane_at_the_camera_s_height(name: str):
 
 
 @pytest.mark.parametrize("name", scenes.ROOMS)
-def test_rooms_are_closed_boxes(name: str):
+def test_rooms_are_closed_boxes(name: str) -> None:
     """Nothing lies below the floor, and what is furthest left, right and ahead are upright walls."""
     depth = scenes.load(name).target
     assert depth is not None
@@ -74,7 +74,7 @@ def test_rooms_are_closed_boxes(name: str):
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_depth_edges_lie_on_image_edges(name: str):
+def test_depth_edges_lie_on_image_edges(name: str) -> None:
     """Moving the depth against the picture in any direction makes its edges fit the picture's less well."""
     sample = scenes.load(name)
     assert sample.target is not None
@@ -101,12 +101,12 @@ def test_depth_edges_lie_on_image_edges(name: str):
     assert here > max(around)
 
 
-def test_unknown_scene_names_the_known_ones():
+def test_unknown_scene_names_the_known_ones() -> None:
     with pytest.raises(InputError, match="living_room"):
         scenes.load("garage")
 
 
-def test_all_files_together_are_small():
+def test_all_files_together_are_small() -> None:
     folder = files("gbpn.scenes")
     size = sum(len(item.read_bytes()) for name in ALL for item in (folder / name).iterdir() if item.is_file())
     assert size < 600_000

@@ -72,7 +72,8 @@ class Model(nn.Module, ABC):
             if isinstance(part, ConvNorm):
                 part.fold()
         self.requires_grad_(False)
-        return self.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        self.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        return self
 
     @property
     def fused(self) -> bool:

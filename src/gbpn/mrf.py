@@ -75,8 +75,8 @@ class SymmetricEdges:
                 weights.append(weight)
                 differences.append(difference)
         return LocalEdges(
-            weight=torch.stack(weights, 2).unflatten(2, (4, edges)),
-            difference=torch.stack(differences, 2).unflatten(2, (4, edges)),
+            weight=torch.unflatten(torch.stack(weights, 2), 2, (4, edges)),
+            difference=torch.unflatten(torch.stack(differences, 2), 2, (4, edges)),
             damping=self.damping,
         )
 

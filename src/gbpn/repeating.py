@@ -18,7 +18,8 @@ def repeated(record: Record, times: int) -> Record:
 
     Reaches into dataclasses, tuples and named tuples; anything else stays as it is.
     """
-    return _repeated(record, times)
+    result: Record = _repeated(record, times)
+    return result
 
 
 def _repeated(value: Any, times: int) -> Any:

@@ -23,6 +23,8 @@ if not hasattr(tl, "gather"):
         f"backend 'triton' needs tl.gather, which triton {triton.__version__} lacks: pip install -U triton"
     )
 
+__all__ = ["check_same_kind", "launch", "triton"]
+
 FUSE_MULTIPLY_ADD = True
 """Passed to every compilation: the answer must not depend on a default of the compiler."""
 

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, overload
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+    from torch import Tensor
 
 __all__ = ["measured"]
 
-Maps = TypeVar("Maps", bound=Any)
+
+@overload
+def measured(depth: Tensor) -> Tensor: ...
 
 
-def measured(depth: Maps) -> Maps:
+@overload
+def measured(depth: NDArray[Any]) -> NDArray[np.bool_]: ...
+
+
+def measured(depth: Any) -> Any:
     """Bool maps in the shape of `depth`, torch or NumPy; comparisons with NaN are false."""
     return depth > 0

@@ -46,7 +46,7 @@ def plane() -> torch.Tensor:
 
 @pytest.mark.parametrize("name", METHODS)
 @pytest.mark.parametrize("points", [1, 2, 3, 40, HEIGHT * WIDTH])
-def test_every_pixel_gets_a_depth(name, points):
+def test_every_pixel_gets_a_depth(name, points) -> None:
     given_ = sample(points, points)
     answer = METHODS[name](given_)
     assert answer.mean.shape == (1, 1, HEIGHT, WIDTH)
@@ -57,12 +57,12 @@ def test_every_pixel_gets_a_depth(name, points):
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_no_measurement_means_no_depth(name):
+def test_no_measurement_means_no_depth(name) -> None:
     assert bool(METHODS[name](sample(0, 0)).mean.isnan().all())
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_a_constant_scene_stays_constant(name):
+def test_a_constant_scene_stays_constant(name) -> None:
     given_ = sample(1, 25, torch.full((1, HEIGHT, WIDTH), 2.5))
     assert torch.allclose(METHODS[name](given_).mean, torch.tensor(2.5), atol=1e-5)
 
@@ -70,21 +70,21 @@ def test_a_constant_scene_stays_constant(name):
 @pytest.mark.parametrize("name", METHODS)
 @given(seed=st.integers(0, 10_000), scale=st.sampled_from([0.25, 2.0, 8.0]))
 @settings(max_examples=5, deadline=None)
-def test_depth_has_no_preferred_unit(name, seed, scale):
+def test_depth_has_no_preferred_unit(name, seed, scale) -> None:
     given_ = sample(seed)
     scaled = replace(given_, sparse=given_.sparse * scale)
     assert torch.allclose(METHODS[name](scaled).mean, scale * METHODS[name](given_).mean, rtol=1e-4)
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_the_target_is_never_read(name):
+def test_the_target_is_never_read(name) -> None:
     given_ = sample(3)
     blind = replace(given_, target=None)
     assert torch.equal(METHODS[name](given_).mean, METHODS[name](blind).mean)
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_points_on_a_line_are_no_problem(name):
+def test_points_on_a_line_are_no_problem(name) -> None:
     given_ = sample(4)
     sparse = torch.zeros_like(given_.sparse)
     sparse[0, 7, ::5] = 3.0
@@ -92,14 +92,14 @@ def test_points_on_a_line_are_no_problem(name):
 
 
 @pytest.mark.parametrize("name", EXACT)
-def test_interpolation_passes_through_its_measurements(name):
+def test_interpolation_passes_through_its_measurements(name) -> None:
     given_ = sample(5, 60)
     known = given_.sparse > 0
     assert torch.allclose(METHODS[name](given_).mean[0][known], given_.sparse[known], atol=1e-4)
 
 
 @pytest.mark.parametrize("name", ["linear", "thin_plate"])
-def test_a_plane_is_reproduced(name):
+def test_a_plane_is_reproduced(name) -> None:
     given_ = sample(6, 60, plane())
     corners = torch.zeros(1, HEIGHT, WIDTH, dtype=torch.bool)
     corners[:, :: HEIGHT - 1, :: WIDTH - 1] = True
@@ -109,7 +109,7 @@ def test_a_plane_is_reproduced(name):
 
 @given(seed=st.integers(0, 10_000))
 @settings(max_examples=10, deadline=None)
-def test_nearest_by_brute_force(seed):
+def test_nearest_by_brute_force(seed) -> None:
     given_ = sample(seed, 12)
     rows, columns = np.nonzero(given_.sparse[0].numpy())
     y, x = np.mgrid[:HEIGHT, :WIDTH]
@@ -121,7 +121,7 @@ def test_nearest_by_brute_force(seed):
     assert bool((tied & np.isclose(depth, METHODS["nearest"](given_).mean[0, 0][..., None])).any(-1).all())
 
 
-def test_natural_neighbour_by_brute_force():
+def test_natural_neighbour_by_brute_force() -> None:
     given_ = sample(8, 6)
     near = METHODS["nearest"](given_)
     radius = 1 / near.confidence_logit[0, 0].double().numpy() - 1
@@ -132,7 +132,7 @@ def test_natural_neighbour_by_brute_force():
     assert np.allclose(METHODS["natural_neighbour"](given_).mean[0, 0], wanted, atol=1e-5)
 
 
-def test_ring_average_is_an_average_that_prefers_like_pixels():
+def test_ring_average_is_an_average_that_prefers_like_pixels() -> None:
     image = np.zeros((4, 6))
     image[:, 3:] = 1.0
     matrix = ring_average(image + np.random.default_rng(0).normal(0, 0.01, image.shape))
@@ -142,7 +142,7 @@ def test_ring_average_is_an_average_that_prefers_like_pixels():
     assert across[0] < 1e-2 * across[1]
 
 
-def test_colourisation_solves_its_equation():
+def test_colourisation_solves_its_equation() -> None:
     given_ = sample(9)
     depth = METHODS["colourisation"](given_).mean[0, 0].double().numpy()
     known = given_.sparse[0].numpy() > 0
@@ -152,7 +152,7 @@ def test_colourisation_solves_its_equation():
 
 
 @pytest.mark.parametrize("axis", [0, 1])
-def test_line_smoothing_equals_a_dense_solve(axis):
+def test_line_smoothing_equals_a_dense_solve(axis) -> None:
     rng = np.random.default_rng(1)
     field, ties = rng.random((5, 7)), rng.random((5, 7)) * 3
     ties[(slice(None), -1) if axis else (-1, slice(None))] = 0
@@ -168,7 +168,7 @@ def test_line_smoothing_equals_a_dense_solve(axis):
 
 
 @pytest.mark.parametrize("name", ["nearest", "natural_neighbour", "thin_plate", "ip_basic", "fast_global"])
-def test_depth_stays_within_what_was_measured(name):
+def test_depth_stays_within_what_was_measured(name) -> None:
     given_ = sample(10)
     known = given_.sparse[given_.sparse > 0]
     mean = METHODS[name](given_).mean
@@ -176,6 +176,6 @@ def test_depth_stays_within_what_was_measured(name):
     assert float(mean.max()) <= float(known.max()) + 1e-4
 
 
-def test_a_completion_checks_its_shapes():
+def test_a_completion_checks_its_shapes() -> None:
     with pytest.raises(InputError, match=r"std must be \[B, 1, H, W\] like the mean"):
         DepthDistribution.of_depth(torch.ones(1, 1, 4, 5), std=torch.ones(4, 5))

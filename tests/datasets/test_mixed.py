@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -67,7 +68,7 @@ def test_at_least_the_share_is_held_out_of_every_scene(tmp_path: Path) -> None:
 
 def test_scenes_of_few_frames_can_be_shown_more_often(tree: Path) -> None:
     write_scene(tree / "street" / "one", "train", frames=2)
-    options = {"holdout": 0.5, "repeat": {"street": 3}}
+    options: dict[str, Any] = {"holdout": 0.5, "repeat": {"street": 3}}
     kitchen = [f"own/kitchen/{i:04}" for i in range(2)]
     assert MixedDataset(tree, "train", **options).names == kitchen + 3 * ["street/one/0000"]
     assert MixedDataset(tree, "validation", **options).names.count("street/one/0001") == 1
@@ -162,7 +163,7 @@ def test_what_is_missing_or_broken_is_named(tree: Path, tmp_path: Path) -> None:
 
 def test_every_shared_scene_loads(shared: Path) -> None:
     dataset = MixedDataset(shared / "data", "all")
-    scenes = {}
+    scenes: dict[str, int] = {}
     for index, name in enumerate(dataset.names):
         scenes.setdefault(name.rsplit("/", 1)[0], index)
     assert len(scenes) >= 13

@@ -73,7 +73,7 @@ def folder(root: Path) -> None:
     ("kind", "write", "frames"),
     [("nyuv2", nyuv2, 1), ("kitti", kitti, 1), ("void", void, 2), ("folder", folder, 1)],
 )
-def test_original_formats(kind, write, frames, tmp_path):
+def test_original_formats(kind, write, frames, tmp_path) -> None:
     write(tmp_path / "data")
     command = ["eval", kind, "--data", str(tmp_path / "data"), "-o", str(tmp_path / "report")]
     result = CliRunner().invoke(app, [*command, "--method", "nearest"], catch_exceptions=False)
@@ -85,7 +85,7 @@ def test_original_formats(kind, write, frames, tmp_path):
     assert (tmp_path / "report" / "index.html").stat().st_size > 10_000
 
 
-def test_options_of_the_dataset(tmp_path):
+def test_options_of_the_dataset(tmp_path) -> None:
     folder(tmp_path / "data")
     (tmp_path / "data" / "gt" / "a.npy").unlink()
     Image.fromarray(np.full((40, 50), 1500, np.uint16)).save(tmp_path / "data" / "gt" / "a.png")
@@ -102,7 +102,7 @@ def test_options_of_the_dataset(tmp_path):
             CliRunner().invoke(app, [*command, "--option", wrong], catch_exceptions=False)
 
 
-def test_a_submission_from_the_command_line(tmp_path):
+def test_a_submission_from_the_command_line(tmp_path) -> None:
     test = tmp_path / "data" / "test_depth_completion_anonymous"
     picture(test / "image" / "0000000000.png", 352, 1216)
     depth16(test / "velodyne_raw" / "0000000000.png", 352, 1216, 0.05)
@@ -115,4 +115,4 @@ def test_a_submission_from_the_command_line(tmp_path):
     assert result.exit_code == 0, result.output
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["0000000000.png"]
     stored = np.asarray(Image.open(tmp_path / "out" / "0000000000.png"))
-    assert (stored.dtype, stored.shape, stored.min() > 0) == (np.uint16, (352, 1216), True)
+    assert (stored.dtype, stored.shape, stored.min() > 0) == (np.dtype(np.uint16), (352, 1216), True)

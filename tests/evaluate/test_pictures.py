@@ -34,7 +34,7 @@ def sample(height: int = 24, width: int = 32, points: int = 30) -> Sample:
     )
 
 
-def test_one_measurement_reaches_every_pixel_in_one_iteration():
+def test_one_measurement_reaches_every_pixel_in_one_iteration() -> None:
     one = propagation.keep_measurements(sample(), 1)
     assert int((one.sparse > 0).sum()) == 1
     steps = propagation.steps(one, iterations=1)
@@ -45,16 +45,16 @@ def test_one_measurement_reaches_every_pixel_in_one_iteration():
     assert np.allclose(steps[-1].mean, float(one.sparse.max()), rtol=1e-5)  # no differences: one depth
 
 
-def test_an_animation_has_all_its_frames():
+def test_an_animation_has_all_its_frames() -> None:
     one = propagation.keep_measurements(sample(), 1)
     shots = propagation.frames(one, propagation.steps(one, iterations=1))
     with Image.open(io.BytesIO(propagation.gif(shots))) as animation:
-        assert animation.n_frames == len(shots) == 4
+        assert getattr(animation, "n_frames", 1) == len(shots) == 4
     with pytest.raises(InputError, match="at least one picture"):
         propagation.gif([])
 
 
-def test_edges_are_drawn_where_they_lead():
+def test_edges_are_drawn_where_they_lead() -> None:
     shape = (1, 2, 1, 24, 32)
     edges = NonLocalEdges(
         weight=torch.ones(shape),
@@ -71,7 +71,7 @@ def test_edges_are_drawn_where_they_lead():
         propagation.edges_picture(black, edges, [(10, 40)])
 
 
-def test_the_handmade_field_is_sound():
+def test_the_handmade_field_is_sound() -> None:
     field = handmade.field(sample())
     field.check()
     exact = handmade.diebel_thrun(sample())
@@ -88,7 +88,8 @@ def test_the_handmade_field_is_sound():
 class Street:
     """Two frames that are higher than what is evaluated."""
 
-    names = ("test/0000000000", "test/0000000001")
+    def __init__(self) -> None:
+        self.names = ["test/0000000000", "test/0000000001"]
 
     def __len__(self) -> int:
         return 2
@@ -106,7 +107,7 @@ def by_nearest(samples, setting):
     return stacked([METHODS["nearest"](s) for s in samples])
 
 
-def test_submission(tmp_path: Path):
+def test_submission(tmp_path: Path) -> None:
     assert write_submission(Street(), by_nearest, tmp_path) == 2
     stored = np.asarray(Image.open(tmp_path / "0000000000.png"))
     assert stored.dtype == np.uint16
@@ -116,7 +117,7 @@ def test_submission(tmp_path: Path):
     assert np.array_equal(stored[0, 2:34], stored[6, 2:34])
 
 
-def test_an_incomplete_submission_is_refused(tmp_path: Path):
+def test_an_incomplete_submission_is_refused(tmp_path: Path) -> None:
     write_submission(Street(), by_nearest, tmp_path)
     first, second = tmp_path / "0000000000.png", tmp_path / "0000000001.png"
     good = first.read_bytes()
@@ -138,7 +139,7 @@ def test_an_incomplete_submission_is_refused(tmp_path: Path):
             check_submission(Street(), tmp_path)
 
 
-def test_a_hole_cannot_be_submitted(tmp_path: Path):
+def test_a_hole_cannot_be_submitted(tmp_path: Path) -> None:
     def holes(samples, setting):
         answer = METHODS["nearest"](samples[0])
         answer.mean[0, 0, 3, 3] = torch.nan
@@ -148,6 +149,6 @@ def test_a_hole_cannot_be_submitted(tmp_path: Path):
         write_submission(Street(), holes, tmp_path)
 
 
-def test_crops_only_grow():
+def test_crops_only_grow() -> None:
     with pytest.raises(InputError, match="larger than its frame"):
         to_full_height(torch.ones(1, 10, 10), (8, 12))

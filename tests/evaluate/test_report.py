@@ -46,7 +46,7 @@ def report(folder: Path) -> dict:
     return json.loads((folder / "report.json").read_text())
 
 
-def test_the_promised_schema(tree, tmp_path):
+def test_the_promised_schema(tree, tmp_path) -> None:
     text = evaluate(
         "pool",
         "--data",
@@ -76,7 +76,7 @@ def test_the_promised_schema(tree, tmp_path):
     assert "| linear |" in (tmp_path / "report.md").read_text()
 
 
-def test_equal_commands_write_equal_files(tree, tmp_path):
+def test_equal_commands_write_equal_files(tree, tmp_path) -> None:
     for name in ("first", "second"):
         evaluate(
             "pool", "--data", tree, "--method", "all", "--points", 40, "--limit", 3, "-o", tmp_path / name
@@ -86,7 +86,7 @@ def test_equal_commands_write_equal_files(tree, tmp_path):
     assert len(report(tmp_path / "first")["rows"]) == 10
 
 
-def test_the_page_needs_nothing_else(tree, weights, tmp_path):
+def test_the_page_needs_nothing_else(tree, weights, tmp_path) -> None:
     learned = weights / "v9.safetensors"
     evaluate(
         "pool",
@@ -111,7 +111,9 @@ def test_the_page_needs_nothing_else(tree, weights, tmp_path):
         with Image.open(tmp_path / "pictures" / f"{name}.png") as picture:
             assert np.asarray(picture.convert("RGB")).std() > 1, name
     with Image.open(tmp_path / "pictures" / "sweeps.gif") as animation:
-        assert animation.n_frames == 2 * (4 + 1)  # two iterations of four sweeps and the learned edges
+        assert getattr(animation, "n_frames", 1) == 2 * (
+            4 + 1
+        )  # two iterations of four sweeps and the learned edges
 
 
 def small(suite: str, shared: Path) -> list[object]:
@@ -133,7 +135,7 @@ def small(suite: str, shared: Path) -> list[object]:
 
 
 @pytest.mark.parametrize("suite", SUITES)
-def test_every_suite_on_real_frames(suite, shared, weights, tmp_path):
+def test_every_suite_on_real_frames(suite, shared, weights, tmp_path) -> None:
     learned = ["--weights", weights] if suite in ("ablation", "iterations", "runtime") else []
     evaluate(*small(suite, shared), *learned, "--suite", suite, "-o", tmp_path)
     data = report(tmp_path)
@@ -160,7 +162,7 @@ def test_every_suite_on_real_frames(suite, shared, weights, tmp_path):
             assert parts >= entry["milliseconds"] - 0.02
 
 
-def test_baselines_against_another_implementation(shared, tmp_path):
+def test_baselines_against_another_implementation(shared, tmp_path) -> None:
     """Nearest and linear by SciPy's griddata on files read here, scored by hand: the same numbers."""
     folder = shared / "data" / "nyuv2" / "test_public"
     command = ("pool", "--data", folder, "--limit", 4, "--no-pictures", "-o", tmp_path)
@@ -180,17 +182,17 @@ def test_baselines_against_another_implementation(shared, tmp_path):
     assert got["nearest"]["rmse"] == pytest.approx(np.mean(errors["nearest"]), rel=5e-3)  # ties may differ
 
 
-def test_ablation_asks_for_weights(tree, tmp_path):
+def test_ablation_asks_for_weights(tree, tmp_path) -> None:
     with pytest.raises(InputError, match="give --weights FOLDER"):
         evaluate("pool", "--data", tree, "--suite", "ablation", "-o", tmp_path)
 
 
-def test_suites_are_listed(tree):
+def test_suites_are_listed(tree) -> None:
     text = evaluate("pool", "--data", tree, "--suite", "list")
     assert all(name in text for name in SUITES)
 
 
-def test_published_numbers_are_the_papers():
+def test_published_numbers_are_the_papers() -> None:
     main = {row["method"]: row for row in published.beside("main", "nyuv2")}
     assert main["GBPN"]["rmse"] == 0.085
     assert main["GBPN"]["delta_1.02"] == 0.893
@@ -203,7 +205,7 @@ def test_published_numbers_are_the_papers():
     assert (confidence["rmse"], confidence["rmse_drop_1pct"]) == (0.08551, 0.02689)
 
 
-def test_words():
+def test_words() -> None:
     assert header("rmse") == "RMSE [m]"
     assert header("irmse") == "iRMSE [1/m]"
     assert header("delta_1.02") == "δ1.02"

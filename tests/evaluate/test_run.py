@@ -7,6 +7,7 @@ import os
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -40,7 +41,7 @@ def cropped_mean(sample) -> DepthDistribution:
     return DepthDistribution.of_depth(mean[None])
 
 
-def test_two_processes_and_batches_give_the_same_numbers(tree, weights, tmp_path):
+def test_two_processes_and_batches_give_the_same_numbers(tree, weights, tmp_path) -> None:
     one = plan(tree, "linear", "gbp_handmade", weights=weights, limit=5)
     wanted = averages(one, run(one, tmp_path / "one.jsonl"))
     four = replace(one, batch=4)
@@ -54,14 +55,14 @@ def test_two_processes_and_batches_give_the_same_numbers(tree, weights, tmp_path
             assert shared_out[method] == values
 
 
-def test_order_does_not_matter(tree, tmp_path):
+def test_order_does_not_matter(tree, tmp_path) -> None:
     whole = plan(tree, "nearest")
     lines = run(whole, tmp_path / "frames.jsonl")
     assert averages(whole, lines[::-1]) == averages(whole, lines)
     assert (tmp_path / "frames.jsonl").read_text().count("\n") == 11
 
 
-def test_an_interrupted_run_continues(tree, tmp_path, monkeypatch):
+def test_an_interrupted_run_continues(tree, tmp_path, monkeypatch) -> None:
     store = tmp_path / "frames.jsonl"
     whole = plan(tree, "nearest", "linear")
     wanted = averages(whole, run(whole, tmp_path / "reference.jsonl"))
@@ -69,9 +70,14 @@ def test_an_interrupted_run_continues(tree, tmp_path, monkeypatch):
     store.write_text(
         "\n".join(kept) + '\n{"setting":"points=60","seed":0,"fra'
     )  # torn in the middle of a line
-    done = []
+    done: list[Any] = []
     work = Worker.work
-    monkeypatch.setattr(Worker, "work", lambda self, task: done.append(task) or work(self, task))
+
+    def noted(self: Worker, task: Any) -> Any:
+        done.append(task)
+        return work(self, task)
+
+    monkeypatch.setattr(Worker, "work", noted)
     assert averages(whole, run(whole, store)) == wanted
     assert sum(len(missing) for task in done for missing in task.missing) == 20 - 7
     done.clear()
@@ -79,7 +85,7 @@ def test_an_interrupted_run_continues(tree, tmp_path, monkeypatch):
     assert not done
 
 
-def test_methods_and_settings_can_be_added_later(tree, tmp_path):
+def test_methods_and_settings_can_be_added_later(tree, tmp_path) -> None:
     store = tmp_path / "frames.jsonl"
     run(plan(tree, "nearest"), store)
     more = plan(tree, "linear", settings=(Setting(points=60), Setting(points=20)))
@@ -88,7 +94,7 @@ def test_methods_and_settings_can_be_added_later(tree, tmp_path):
     assert store.read_text().count('"method":"nearest"') == 10
 
 
-def test_results_of_another_run_are_not_mixed_in(tree, weights, tmp_path):
+def test_results_of_another_run_are_not_mixed_in(tree, weights, tmp_path) -> None:
     store = tmp_path / "frames.jsonl"
     changed = tmp_path / "changed"
     shutil.copytree(weights, changed)
@@ -99,7 +105,7 @@ def test_results_of_another_run_are_not_mixed_in(tree, weights, tmp_path):
     assert len(run(plan(tree, weights=changed, limit=1), store, fresh=True)) == 2
 
 
-def test_a_failing_frame_is_listed_and_not_fatal(tree, tmp_path):
+def test_a_failing_frame_is_listed_and_not_fatal(tree, tmp_path) -> None:
     other = f"{__name__}:cropped_mean"
     both = plan(tree, "nearest", other, batch=4)
     lines = run(both, tmp_path / "frames.jsonl")
@@ -112,7 +118,7 @@ def test_a_failing_frame_is_listed_and_not_fatal(tree, tmp_path):
     assert 0.97 < found["cropped_mean"].values["observed"] < 1
 
 
-def test_a_broken_file_is_listed_for_every_method(tree, tmp_path):
+def test_a_broken_file_is_listed_for_every_method(tree, tmp_path) -> None:
     root = tmp_path / "data"
     shutil.copytree(tree, root)
     (root / "toys" / "box" / "depth" / "0002.png").write_bytes(b"not a picture")
@@ -123,12 +129,12 @@ def test_a_broken_file_is_listed_for_every_method(tree, tmp_path):
         assert row.failed[0].startswith("toys/box/0002")
 
 
-def test_limit_spreads_over_the_dataset(tree):
+def test_limit_spreads_over_the_dataset(tree) -> None:
     few = plan(tree, "nearest", limit=4)
     assert few.frames(few.open()) == [0, 2, 5, 7]
 
 
-def test_predictions_from_a_folder(tree, tmp_path):
+def test_predictions_from_a_folder(tree, tmp_path) -> None:
     source = plan(tree, "linear")
     dataset = source.open()
     for index, name in enumerate(dataset.names):
@@ -144,7 +150,7 @@ def test_predictions_from_a_folder(tree, tmp_path):
         read_prediction(tmp_path / "theirs", 256.0, replace(dataset.load(0), name="elsewhere"))
 
 
-def test_predictions_as_16_bit_pictures(tree, tmp_path):
+def test_predictions_as_16_bit_pictures(tree, tmp_path) -> None:
     from gbpn.formats.depth_files import write_depth
 
     sample = plan(tree, "linear").open().load(0)
@@ -157,14 +163,14 @@ def test_predictions_as_16_bit_pictures(tree, tmp_path):
     assert bool(mean[0, 0, 0].isnan())  # 0 in a file means no prediction
 
 
-def test_unknown_methods_are_named():
+def test_unknown_methods_are_named() -> None:
     with pytest.raises(InputError, match="choose from nearest, linear"):
         method_entry("nearset")
     with pytest.raises(InputError, match="cannot be imported"):
         method_entry("no.such:thing").load()
 
 
-def test_iterations_are_shared_by_the_stages():
+def test_iterations_are_shared_by_the_stages() -> None:
     assert [split_iterations((5, 8), n) for n in (5, 7, 9, 11, 13)] == [
         (2, 3),
         (3, 4),
@@ -177,7 +183,7 @@ def test_iterations_are_shared_by_the_stages():
         split_iterations((5, 8), 1)
 
 
-def test_iterations_reach_the_network(tree, weights, tmp_path):
+def test_iterations_reach_the_network(tree, weights, tmp_path) -> None:
     few = plan(
         tree, weights=weights, limit=1, settings=tuple(Setting(points=60, iterations=n) for n in (1, 3))
     )
@@ -186,7 +192,7 @@ def test_iterations_reach_the_network(tree, weights, tmp_path):
     assert len(set(rmse.values())) == 2
 
 
-def test_lines_are_plain_json(tree, tmp_path):
+def test_lines_are_plain_json(tree, tmp_path) -> None:
     few = plan(tree, "gbp_handmade", limit=2)
     run(few, tmp_path / "frames.jsonl")
     head, *rest = (tmp_path / "frames.jsonl").read_text().splitlines()
@@ -201,6 +207,6 @@ def dies(sample) -> DepthDistribution:
     os._exit(1)
 
 
-def test_a_dead_process_is_explained(tree, tmp_path):
+def test_a_dead_process_is_explained(tree, tmp_path) -> None:
     with pytest.raises(GbpnError, match="a worker process died"):
         run(plan(tree, f"{__name__}:dies", limit=2), tmp_path / "frames.jsonl", workers=2)

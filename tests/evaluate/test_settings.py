@@ -24,7 +24,7 @@ def dense(name: str = "a") -> Sample:
     )
 
 
-def test_the_released_protocol_takes_the_same_positions_in_every_frame():
+def test_the_released_protocol_takes_the_same_positions_in_every_frame() -> None:
     first = Setting(points=100).measure(dense("a"))
     other = Setting(points=100).measure(dense("b"))
     assert torch.equal(first.sparse, other.sparse)
@@ -33,20 +33,20 @@ def test_the_released_protocol_takes_the_same_positions_in_every_frame():
     assert torch.equal(first.sparse[first.sparse > 0], first.target[first.sparse > 0])
 
 
-def test_seeds_differ_and_repeat():
+def test_seeds_differ_and_repeat() -> None:
     setting = Setting(points=50, noise=0.05)
     assert torch.equal(setting.measure(dense(), 3).sparse, setting.measure(dense(), 3).sparse)
     assert not torch.equal(setting.measure(dense(), 3).sparse, setting.measure(dense(), 4).sparse)
 
 
-def test_noise_is_relative_and_bounded():
+def test_noise_is_relative_and_bounded() -> None:
     clean, noisy = (Setting(points=200, noise=n).measure(dense()).sparse for n in (0.0, 0.03))
     ratio = noisy[clean > 0] / clean[clean > 0]
     assert 0.02 < float((ratio - 1).abs().max()) <= 0.03 + 1e-6
     assert torch.equal(noisy > 0, clean > 0)
 
 
-def test_a_sensor_keeps_its_own_points():
+def test_a_sensor_keeps_its_own_points() -> None:
     given = Setting(points=300).measure(dense())
     assert torch.equal(Setting().measure(given).sparse, given.sparse)
     fewer = Setting(points=40).measure(given).sparse
@@ -54,17 +54,17 @@ def test_a_sensor_keeps_its_own_points():
     assert torch.equal(fewer[fewer > 0], given.sparse[fewer > 0])
 
 
-def test_lines_thin_out():
+def test_lines_thin_out() -> None:
     counts = [int((Setting(lines=n).measure(dense()).sparse > 0).sum()) for n in (8, 16, 32, 64)]
     assert counts == sorted(counts)
     assert counts[0] > 0
 
 
-def test_any_other_sensor_by_name():
+def test_any_other_sensor_by_name() -> None:
     assert bool((Setting(pattern="grid:5+missing:0.2").measure(dense()).sparse > 0).any())
 
 
-def test_settings_name_themselves():
+def test_settings_name_themselves() -> None:
     assert Setting().key == "as given"
     assert Setting(points=500, noise=0.02).key == "points=500 noise=0.02"
     assert Setting(points=500).describe() == {"points": 500}
@@ -78,11 +78,11 @@ def test_settings_name_themselves():
         ({"points": 0}, "at least 1"),
     ],
 )
-def test_nonsense_is_refused(wrong, message):
+def test_nonsense_is_refused(wrong, message) -> None:
     with pytest.raises(InputError, match=message):
         Setting(**wrong)
 
 
-def test_nothing_to_measure_is_said():
+def test_nothing_to_measure_is_said() -> None:
     with pytest.raises(InputError, match="no measurement and no ground truth"):
         Setting().measure(replace(dense(), target=None))

@@ -102,7 +102,7 @@ def test_colmaps_own_library_agrees(tmp_path: Path, distorted: bool) -> None:
         view = sparse_view(model, picture)
         torch.testing.assert_close(view.sparse, sparse_view(binary, twin).sparse)
         image = images[picture.name]
-        expected = {}
+        expected: dict[tuple[int, int], float] = {}
         for observation in image.points2D:
             if observation.has_point3D():
                 world = reconstruction.points3D[observation.point3D_id].xyz

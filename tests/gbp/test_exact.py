@@ -277,10 +277,12 @@ def test_a_missing_multigrid_package_says_how_to_get_it(monkeypatch: pytest.Monk
 def test_multigrid_repeats_itself_and_leaves_the_global_random_state_alone() -> None:
     pytest.importorskip("pyamg")
     mrf = symmetric_field(20, 21, measured=0.05)
-    before = np.random.get_state()  # noqa: NPY002
+    before = np.random.get_state(legacy=True)  # noqa: NPY002
     first, second = solve(mrf, solver="amg"), solve(mrf, solver="amg")
-    after = np.random.get_state()  # noqa: NPY002
+    after = np.random.get_state(legacy=True)  # noqa: NPY002
     assert torch.equal(first.mean, second.mean)
+    assert isinstance(before, tuple)
+    assert isinstance(after, tuple)
     assert np.array_equal(before[1], after[1])
     assert before[2:] == after[2:]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
@@ -227,8 +228,8 @@ def test_the_converged_belief_of_the_mirrored_image_is_the_mirrored_belief(backe
 def image_of(mrf: MRF, b: int) -> MRF:
     """The b-th image of a batch, alone."""
 
-    def one(part: object) -> object:
-        return replace(part, **{n: t[b : b + 1] for n, t in vars(part).items()})  # type: ignore[type-var]
+    def one(part: Any) -> Any:
+        return replace(part, **{n: t[b : b + 1] for n, t in vars(part).items()})
 
     far = one(mrf.nonlocal_) if mrf.nonlocal_ is not None else None
     return MRF(depth=mrf.depth[b : b + 1], weight=mrf.weight[b : b + 1], local=one(mrf.local), nonlocal_=far)

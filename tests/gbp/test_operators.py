@@ -110,12 +110,12 @@ def layer_inputs(height: int, width: int) -> tuple[Tensor, ...]:
 def test_compiles_into_one_graph_and_trains() -> None:
     layer, inputs = Layer().double(), layer_inputs(8, 11)
     wanted = layer(*inputs)
-    (gradient,) = torch.autograd.grad(wanted.square().sum(), layer.parameters())
+    (gradient,) = torch.autograd.grad(wanted.square().sum(), [*layer.parameters()])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the compiler's own notices
         compiled = torch.compile(layer, fullgraph=True, backend="aot_eager")
         got = compiled(*inputs)
-        (compiled_gradient,) = torch.autograd.grad(got.square().sum(), layer.parameters())
+        (compiled_gradient,) = torch.autograd.grad(got.square().sum(), [*layer.parameters()])
     torch.testing.assert_close(got, wanted)
     torch.testing.assert_close(compiled_gradient, gradient)
 

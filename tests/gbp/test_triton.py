@@ -93,9 +93,7 @@ def assert_twins(step: str, names: tuple[str, ...], inputs: list[Tensor], **opti
         results.append([part.detach().cpu() for part in (out.information, out.precision, *gradients)])
     labels = ("information", "precision", *(f"gradient of {name}" for name in names))
     for label, wanted, got in zip(labels, *results, strict=True):
-        torch.testing.assert_close(
-            got, wanted, rtol=1e-11, atol=1e-12, msg=lambda text, at=label: f"{at}: {text}"
-        )
+        torch.testing.assert_close(got, wanted, rtol=1e-11, atol=1e-12, msg=f"{label}: {{}}".format)
 
 
 TWINS = [  # batch, edges, height, width, directions, reweighting

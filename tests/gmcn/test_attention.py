@@ -34,12 +34,12 @@ def random_inputs(
     """Random query, key, value, bias in float64 for a (batch, height, width)."""
     generator = torch.Generator().manual_seed(seed)
     batch, height, width = shape
-    draw = [
+    query, key, value = (
         torch.randn(batch, heads * size, height, width, generator=generator, dtype=torch.float64)
         for _ in range(3)
-    ]
+    )
     side = 2 * kernel - 1
-    return *draw, torch.randn(heads, side, side, generator=generator, dtype=torch.float64)
+    return query, key, value, torch.randn(heads, side, side, generator=generator, dtype=torch.float64)
 
 
 @pytest.mark.parametrize("backend", BACKENDS)

@@ -83,9 +83,9 @@ def test_released_numbers(one_golden, case: str) -> None:
 def test_any_memory_layout_is_read_and_channels_last_comes_back() -> None:
     query, key, value, bias = (tensor.to(DEVICE) for tensor in laws.random_inputs((2, 4, 5), kernel=3))
     wanted = reference.neighbourhood_attention(query, key, value, bias, dilation=1)
-    last = [tensor.contiguous(memory_format=torch.channels_last) for tensor in (query, key)]
+    query, key = (tensor.contiguous(memory_format=torch.channels_last) for tensor in (query, key))
     both = torch.cat([value, value], 1)[:, : value.shape[1]]  # a channel slice
-    got = neighbourhood_attention(*last, both, bias.mT.contiguous().mT, backend="triton")
+    got = neighbourhood_attention(query, key, both, bias.mT.contiguous().mT, backend="triton")
     torch.testing.assert_close(got, wanted, rtol=1e-12, atol=1e-12)
     assert got.is_contiguous(memory_format=torch.channels_last)
 

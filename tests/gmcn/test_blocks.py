@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 import pytest
 import torch
 from torch import nn
@@ -9,8 +11,10 @@ from torch.nn import functional
 
 from gbpn.gmcn.blocks import ConvNorm, DropPath, ResidualBlock
 
+AnyModule = TypeVar("AnyModule", bound=nn.Module)
 
-def shaken(module: nn.Module) -> nn.Module:
+
+def shaken(module: AnyModule) -> AnyModule:
     """Norms with statistics and scales as after training."""
     for part in module.modules():
         if isinstance(part, nn.BatchNorm2d):

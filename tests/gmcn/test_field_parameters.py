@@ -23,7 +23,7 @@ def maps_of(layout: ChannelLayout, size: tuple[int, int] = (3, 4)) -> HeadMaps:
     def ramp(name: str) -> torch.Tensor:
         return torch.arange(counts[name], dtype=torch.float32).view(1, -1, 1, 1).expand(1, -1, *size)
 
-    return HeadMaps(*(ramp(n) for n in ("weight", "difference", "damping")), ramp("offset"))
+    return HeadMaps(ramp("weight"), ramp("difference"), ramp("damping"), ramp("offset"))
 
 
 def test_released_channel_order() -> None:

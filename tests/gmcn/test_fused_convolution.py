@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 import torch
 from torch import nn
 from torch.nn import functional
 
+from gbpn.errors import BackendError
 from gbpn.gmcn import fused_convolution as fused
 from gbpn.gmcn.blocks import ConvNorm, ResidualBlock
 from gbpn.gmcn.efficientnet import InvertedBottleneck
 from gbpn.gmcn.unit import GatedAttention
 from gbpn.model import build
+
+
+def without_operators(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A torch whose private operators are gone, as they may be after any release."""
+    monkeypatch.setattr(torch.ops, "mkldnn", SimpleNamespace())
 
 
 def folded(module: nn.Module) -> nn.Module:
@@ -26,7 +35,8 @@ def folded(module: nn.Module) -> nn.Module:
     for part in module.eval().modules():
         if isinstance(part, ConvNorm):
             part.fold()
-    return module.requires_grad_(False).to(memory_format=torch.channels_last)
+    module.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    return module.requires_grad_(False)
 
 
 @pytest.mark.parametrize(
@@ -50,11 +60,18 @@ def test_fused_is_plain(module: nn.Module, monkeypatch: pytest.MonkeyPatch) -> N
     inputs = (x, x) if isinstance(module, GatedAttention) else (x,)
     calls = []
     one_pass = fused.convolution
-    monkeypatch.setattr(fused, "convolution", lambda *a, **k: calls.append(1) or one_pass(*a, **k))
+
+    def counted(*arguments: Any, **options: Any) -> torch.Tensor:
+        calls.append(arguments)
+        return one_pass(*arguments, **options)
+
+    monkeypatch.setattr(fused, "convolution", counted)
     got = module(*inputs)
-    assert calls
-    monkeypatch.setattr(fused, "fits", lambda *arguments: False)
+    passes = len(calls)
+    assert passes
+    without_operators(monkeypatch)
     torch.testing.assert_close(got, module(*inputs), rtol=1e-5, atol=1e-5)
+    assert len(calls) == passes
     assert torch.equal(x, before)
 
 
@@ -68,8 +85,26 @@ def test_what_does_not_fit_takes_the_plain_way() -> None:
         assert not fused.fits(nn.Conv2d(4, 4, 3), x, torch.sin)
 
 
+@pytest.mark.parametrize("left", ["nothing", "default", "binary", "no oneDNN"])
+def test_a_torch_without_the_private_operators_takes_the_plain_way(
+    left: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    conv, x = nn.Conv2d(4, 4, 3).requires_grad_(False), torch.randn(1, 4, 8, 8)
+    assert fused.fits(conv, x)
+    if left == "no oneDNN":
+        monkeypatch.setattr(torch.backends.mkldnn, "is_available", lambda: False)
+    elif left == "nothing":
+        without_operators(monkeypatch)
+    else:  # only one of the two forms
+        form = SimpleNamespace(**{left: torch.relu})
+        monkeypatch.setattr(torch.ops, "mkldnn", SimpleNamespace(_convolution_pointwise=form))
+    assert not fused.fits(conv, x)
+    with pytest.raises(BackendError, match="ask `fits` first"):
+        fused.convolution(conv, x)
+
+
 @pytest.mark.parametrize("name", ["gbpn-2", "small-2"])
-def test_a_fused_model_answers_like_the_plain_one(name: str) -> None:
+def test_a_fused_model_answers_like_the_plain_one(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     torch.manual_seed(0)
     options = {"width": 0.25} if name == "gbpn-2" else {}
     model = build(name, **options).eval()
@@ -81,5 +116,8 @@ def test_a_fused_model_answers_like_the_plain_one(name: str) -> None:
     with torch.no_grad():
         plain = model(image, sparse)
         quick = model.fuse()(image, sparse)
-    torch.testing.assert_close(quick.mean, plain.mean, rtol=1e-4, atol=1e-4)
-    torch.testing.assert_close(quick.confidence_logit, plain.confidence_logit, rtol=1e-3, atol=1e-3)
+        without_operators(monkeypatch)
+        without = model(image, sparse)
+    for answer in (quick, without):
+        torch.testing.assert_close(answer.mean, plain.mean, rtol=1e-4, atol=1e-4)
+        torch.testing.assert_close(answer.confidence_logit, plain.confidence_logit, rtol=1e-3, atol=1e-3)

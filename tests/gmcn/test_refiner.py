@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -49,7 +51,7 @@ def test_nothing_found_yet_is_finite() -> None:
 
 def test_the_second_drawing_depends_on_single_measurements() -> None:
     torch.manual_seed(0)
-    model = gbpn.build("small-2", width=0.25).eval()
+    model: Any = gbpn.build("small-2", width=0.25).eval()
     torch.nn.init.normal_(model.second.last.weight)
     image, sparse = torch.rand(1, 3, 64, 64), torch.full((1, 1, 64, 64), 2.0)
     wrong = sparse.clone()

@@ -85,7 +85,7 @@ def test_every_kind_of_measurement_gives_the_same_depth(
         wanted = completer(scene / "image.png", 2 * depth, (60, 60, 28, 20)).depth
     elif kind == "--points":
         pairs = [f"{x},{y},{depth[y, x]}" for y, x in zip(rows, columns, strict=True)]
-        arguments = [word for pair in pairs for word in ("--points", pair)] + ["--intrinsics", CAMERA]
+        arguments = [*(word for pair in pairs for word in ("--points", pair)), "--intrinsics", CAMERA]
     else:
         arguments = [scene / kind, "--intrinsics", CAMERA]
     code, told = gbpn("complete", scene / "image.png", *arguments, "-o", scene / "out", "--cloud")

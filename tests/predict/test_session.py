@@ -165,7 +165,7 @@ def test_the_weight_of_a_noisy_measurement(kind: str) -> None:
     assert float(noise) == pytest.approx(sigma**2)
     drawing = FieldParameters(
         unary=torch.full((1, 1, 1, 1), 30.0), residual=depth, local=None, nonlocal_=None
-    )  # type: ignore[arg-type]
+    )
     field = drawing.field(depth, depth > 0, noise)
     assert float(field.weight) == pytest.approx(1 / (1 / 30 + sigma**2), rel=1e-5)
 
@@ -252,7 +252,9 @@ def test_the_first_stage_alone(picture: np.ndarray, points: tuple) -> None:
     assert not np.array_equal(first.depth, last.depth)
     with torch.inference_mode():
         image = first.result.image[None]
-        pipeline = completer.model.pipeline()
+        model = completer.model
+        assert isinstance(model, gbpn.GBPN)
+        pipeline = model.pipeline()
         encoding = pipeline.encode(image, first.result.intrinsics[None])
         wanted, _ = pipeline.stages(encoding, SparseDepth(depth=first.result.sparse[None]))
     np.testing.assert_allclose(first.depth, wanted.distribution.mean[0, 0], rtol=1e-5)

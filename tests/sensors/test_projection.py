@@ -35,8 +35,8 @@ def write_ply(path: Path, points: np.ndarray, encoding: str) -> None:
         "property list uchar int vertex_indices\nend_header\n"
     )
     if encoding == "ascii":
-        body = "".join(f"7 {x!r} {y!r} {z!r}\n" for x, y, z in points.astype(float).tolist()) + "3 0 1 2\n"
-        path.write_text(header + body)
+        lines = "".join(f"7 {x!r} {y!r} {z!r}\n" for x, y, z in points.astype(float).tolist())
+        path.write_text(f"{header}{lines}3 0 1 2\n")
         return
     order = "<" if "little" in encoding else ">"
     body = b"".join(struct.pack(f"{order}Bffd", 7, *point) for point in points.tolist())

@@ -11,7 +11,6 @@ from torch import nn
 from gbpn import build
 from gbpn.atomic_files import PARTIAL
 from gbpn.errors import InputError, TrainingError
-from gbpn.train import checkpoints as saving
 from gbpn.train.averaging import WeightAverage
 from gbpn.train.checkpoints import Checkpoints
 from gbpn.train.learner import Learner
@@ -74,6 +73,23 @@ def test_average_is_bias_corrected() -> None:
     torch.testing.assert_close(other.weights(model)["weight"], wanted.expand(3))
 
 
+@pytest.mark.parametrize("missing", ["_foreach_mul_", "_foreach_add_"])
+def test_average_without_torchs_private_functions(missing: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They may leave with any release of torch; then one tensor after the other gives the same average."""
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4))
+    quick, plain = WeightAverage(model, decay=0.9), WeightAverage(model, decay=0.9)
+    for _ in range(5):
+        for parameter in model.parameters():
+            nn.init.normal_(parameter)
+        quick.update(model)
+        with monkeypatch.context() as gone:
+            gone.delattr(torch, missing)
+            plain.update(model)
+    for name, tensor in quick.weights(model).items():
+        torch.testing.assert_close(plain.weights(model)[name], tensor, rtol=1e-6, atol=1e-7)
+
+
 def test_average_of_constant_weights_is_those_weights() -> None:
     model = nn.Linear(4, 2)
     average = WeightAverage(model, decay=0.9999)
@@ -120,7 +136,7 @@ def test_a_full_disk_is_reported_and_leaves_the_old_checkpoint(tmp_path, monkeyp
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(saving.torch, "save", full)
+    monkeypatch.setattr(torch, "save", full)
     with pytest.raises(TrainingError, match=r"No space left.*intact.*--resume"):
         folder.write(2, {"step": 2})
     assert os.listdir(tmp_path) == ["step-00000001.pt"]

@@ -110,7 +110,7 @@ def bench_model(
 
 def matmul_rate(seconds: Clock = time.perf_counter, side: int = 1536, repeats: int = 8) -> float:
     """Gflop/s of this machine's float32 matrix product, with the threads that torch uses now."""
-    matrix = torch.randn(side, side)
+    matrix = torch.randn(side, side, generator=torch.Generator().manual_seed(0))
     return 2e-6 * side**3 / _fastest(lambda: matrix @ matrix, repeats, seconds)
 
 
@@ -155,8 +155,9 @@ def _status(field: str) -> int:
 
 
 def _built(name: str) -> GBPN:
-    torch.manual_seed(0)
-    model = build(name)
+    with torch.random.fork_rng(devices=[]):  # the caller's random state stays as it is
+        torch.manual_seed(0)
+        model = build(name)
     if not isinstance(model, GBPN):
         raise InputError(f"{name} has no belief propagation to measure; choose a gbpn or small configuration")
     model.fuse()
@@ -250,10 +251,11 @@ def _attention_calls(model: GBPN, inputs: tuple[Tensor, Tensor, Tensor]) -> Coun
 def _attention_time(calls: Counter[AttentionCall], backend: str, repeats: int, seconds: Clock) -> float:
     """Milliseconds of all these calls on channels-last tensors."""
     total = 0.0
+    draw = partial(torch.randn, generator=torch.Generator().manual_seed(0))
     for call, count in calls.items():
         shape = (1, call.channels, call.height, call.width)
-        query, key, value = (torch.randn(shape).to(memory_format=torch.channels_last) for _ in range(3))
-        bias = torch.randn(call.heads, 2 * call.window - 1, 2 * call.window - 1)
+        query, key, value = (draw(shape).to(memory_format=torch.channels_last) for _ in range(3))
+        bias = draw(call.heads, 2 * call.window - 1, 2 * call.window - 1)
 
         attend = partial(
             neighbourhood_attention, query, key, value, bias, dilation=call.dilation, backend=backend

@@ -12,7 +12,8 @@ from typing import Any
 def tables() -> dict[str, dict[str, Any]]:
     """By name: the paper's table, the dataset and suite it belongs to, its frames, and its rows."""
     text = (resources.files("gbpn.evaluate") / "published.json").read_text(encoding="utf-8")
-    return json.loads(text)["tables"]
+    found: dict[str, dict[str, Any]] = json.loads(text)["tables"]
+    return found
 
 
 def beside(suite: str, family: str) -> list[dict[str, Any]]:

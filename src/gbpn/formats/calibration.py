@@ -148,7 +148,8 @@ def _read_numbers(path: Path, key: str) -> np.ndarray:
         raise DatasetError(f"{path}: no such file")
     try:
         if path.suffix == ".npy":
-            return np.load(path, allow_pickle=False).astype(np.float64)
+            stored: np.ndarray = np.load(path, allow_pickle=False)
+            return stored.astype(np.float64)
         if path.suffix == ".json":
             content = json.loads(path.read_text())
             return np.asarray(content[key] if isinstance(content, dict) else content, dtype=np.float64)

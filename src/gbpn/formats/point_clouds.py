@@ -48,7 +48,7 @@ def _read_bin(path: Path) -> np.ndarray:
 
 
 def _read_npy(path: Path) -> np.ndarray:
-    values = np.load(path, allow_pickle=False)
+    values: np.ndarray = np.load(path, allow_pickle=False)
     if values.ndim != 2 or values.shape[1] < 3:
         raise ValueError(f"wanted [N, 3 or more]; got {list(values.shape)}")
     return values[:, :3]

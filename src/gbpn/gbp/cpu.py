@@ -96,4 +96,4 @@ def infer(
 
 def simd_level() -> str:
     """Instruction set in use: baseline, avx2 or avx512 (environment variable GBPN_SIMD forces one)."""
-    return str(operators._native.simd_level())
+    return operators.simd_level()

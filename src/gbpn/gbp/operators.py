@@ -57,6 +57,11 @@ def _tensors(count: int) -> str:
     return "(" + ", ".join(["Tensor"] * count) + ")"
 
 
+def simd_level() -> str:
+    """Instruction set of the compiled module; see `gbpn.gbp.cpu.simd_level`."""
+    return str(_native.simd_level())
+
+
 def _arguments(names: Iterable[str], optional: Iterable[str] = ()) -> str:
     return ", ".join(f"Tensor{'?' if name in optional else ''} {name}" for name in names)
 
@@ -98,7 +103,7 @@ def tape_planes(edges: int, learned: bool, steps: int, tape: str) -> int:
 @torch.library.custom_op("gbpn::infer", mutates_args=(), schema=f"({_FIELD}, {_PLAN}) -> {_tensors(7)}")
 def infer(*arguments: Any) -> tuple[Tensor, ...]:
     """Belief pair, local pair, non-local pair, tape."""
-    outputs = _empty_outcome(*arguments)
+    outputs: tuple[Tensor, ...] = _empty_outcome(*arguments)
     iterations, steps, reweighting, tape = arguments[_COUNT:]
     kept = outputs if tape != "none" else (*outputs[:-1], None)
     _native.gbp_infer(
@@ -269,7 +274,7 @@ _STEP_TENSORS = _arguments(_STEP)
 )
 def nonlocal_step(*arguments: Any) -> tuple[Tensor, Tensor]:
     """The new sum of messages [B, 1, H, W]; arguments as `gbpn.gbp.reference.nonlocal_step`."""
-    results = _nonlocal_shapes(*arguments)
+    results: tuple[Tensor, Tensor] = _nonlocal_shapes(*arguments)
     _native.gbp_nonlocal_step(
         inputs=_read(_STEP, arguments[:8]), result=_written(_PAIR, results), reweighting=arguments[8]
     )

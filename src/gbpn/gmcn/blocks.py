@@ -82,7 +82,11 @@ class ConvNorm(nn.Module):
             weight = conv.weight * scale.view(1, -1, 1, 1)
             return functional.conv_transpose2d(x, weight, bias, conv.stride)
         weight = conv.weight * scale.view(-1, 1, 1, 1)
-        return conv._conv_forward(x, weight, bias)
+        padding = conv.padding
+        if conv.padding_mode == "replicate":
+            around = conv.kernel_size[0] // 2
+            x, padding = functional.pad(x, (around,) * 4, mode="replicate"), (0, 0)
+        return functional.conv2d(x, weight, bias, conv.stride, padding, conv.dilation, conv.groups)
 
     @property
     def folded(self) -> bool:
@@ -138,9 +142,12 @@ class ResidualBlock(nn.Module):
         nn.init.zeros_(self.second.norm.weight)
 
     def forward(self, x: Tensor) -> Tensor:
+        out: Tensor
         if not self.training:
-            return self.second(self.first(x), add=x)
-        return x + self.drop_path(self.second(self.first(x)))
+            out = self.second(self.first(x), add=x)
+        else:
+            out = x + self.drop_path(self.second(self.first(x)))
+        return out
 
 
 def initialise(module: nn.Module) -> None:

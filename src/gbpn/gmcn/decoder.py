@@ -22,7 +22,8 @@ class UpLevel(nn.Module):
         )
 
     def forward(self, x: Tensor, skip: Tensor) -> Tensor:
-        return self.fuse(torch.cat((self.up(x), skip), dim=1))
+        joined: Tensor = self.fuse(torch.cat((self.up(x), skip), dim=1))
+        return joined
 
 
 class Decoder(nn.Module):

@@ -113,7 +113,7 @@ def respond(parts: Sequence[DensityResponse], measured: Tensor) -> Response:
     small = torch.cat((change[:, :3].exp(), change[:, 3:], raw[:, -1:].sigmoid()), dim=1)
     size = (measured.shape[-2], measured.shape[-1])
     full = functional.interpolate(small, size, mode="bilinear", align_corners=False)
-    return Response(*full.contiguous().split(1, dim=1))
+    return Response(*torch.chunk(full.contiguous(), len(Response._fields), dim=1))
 
 
 def redamped(damping: Tensor, change: Tensor) -> Tensor:

@@ -73,7 +73,7 @@ def far_steps(prior: Tensor, offset: Tensor) -> Tensor:
     """
     batch, sets, count, _, height, width = offset.shape
     half = functional.avg_pool2d(prior, 2)  # [B, 1, H/2, W/2]
-    near = functional.avg_pool2d(offset.flatten(1, 3), 2).unflatten(1, (sets, count, 2)) / 2
+    near = torch.unflatten(functional.avg_pool2d(offset.flatten(1, 3), 2), 1, (sets, count, 2)) / 2
     rows, columns = height // 2, width // 2
     row = torch.arange(rows, dtype=prior.dtype, device=prior.device).view(-1, 1)
     column = torch.arange(columns, dtype=prior.dtype, device=prior.device)
@@ -83,7 +83,7 @@ def far_steps(prior: Tensor, offset: Tensor) -> Tensor:
     there = functional.grid_sample(half, grid, padding_mode="border", align_corners=True)
     steps = squeezed(half - there.view(batch, sets * count, rows, columns))
     full = functional.interpolate(steps, scale_factor=2, mode="bilinear", align_corners=False)
-    return full.contiguous().unflatten(1, (sets, count))
+    return torch.unflatten(full.contiguous(), 1, (sets, count))
 
 
 def with_local_steps(
@@ -99,7 +99,7 @@ def with_local_steps(
         return replace(local, difference=torch.addcmul(local.difference, steps, share[:, None]))
     edges = local.weight.shape[3]
     places = tuple(RING[slot] for direction in range(4) for slot in senders(direction, edges))
-    steps = -local_steps(prior, places).unflatten(1, (4, edges))[:, None]  # receiver − sender
+    steps = -torch.unflatten(local_steps(prior, places), 1, (4, edges))[:, None]  # receiver − sender
     return replace(local, difference=torch.addcmul(local.difference, steps, share[:, None, None]))
 
 

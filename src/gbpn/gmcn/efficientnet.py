@@ -59,7 +59,8 @@ class InvertedBottleneck(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         inner = x if self.expand is None else self.expand(x)
-        return self.reduce(self.depthwise(inner), add=x if self.residual else None)
+        out: Tensor = self.reduce(self.depthwise(inner), add=x if self.residual else None)
+        return out
 
 
 class EfficientNetEncoder(Encoder):

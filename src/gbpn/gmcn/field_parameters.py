@@ -83,7 +83,7 @@ class FieldParameters:
         """The parameters as the density of these measurements wants it."""
         change = respond(self.responses, measured)
         local, far = self.local, self.nonlocal_
-        by_edge = change.local.unflatten(1, (1,) * (local.weight.dim() - 3))  # [B, 1, (1,) 1, H, W]
+        by_edge = torch.unflatten(change.local, 1, (1,) * (local.weight.dim() - 3))  # [B, 1, (1,) 1, H, W]
         damping = redamped(local.damping, change.damping)
         local = replace(local, weight=local.weight * by_edge, damping=damping)
         if far is not None:
@@ -204,15 +204,15 @@ class ChannelLayout:
             units = precision.new_tensor([self.unit.unary, 1.0, *self._pairwise(self.unit)])
             precision.mul_(units.view(-1, 1, 1))
             difference = difference * self.unit.difference
-        weight = precision[:, 2:].unflatten(1, (self.sets, -1))  # [B, T, local + nonlocal, H, W]
-        difference = difference.unflatten(1, (self.sets, -1))
-        damping = maps.damping.sigmoid().unflatten(1, (self.sets, -1))
+        weight = torch.unflatten(precision[:, 2:], 1, (self.sets, -1))  # [B, T, local + nonlocal, H, W]
+        difference = torch.unflatten(difference, 1, (self.sets, -1))
+        damping = torch.unflatten(maps.damping.sigmoid(), 1, (self.sets, -1))
         far = None
         if maps.offset is not None:
             far = NonLocalEdges(
                 weight=weight[:, :, self.local_edges :],
                 difference=difference[:, :, self.local_edges :],
-                offset=maps.offset.unflatten(1, (self.sets, self.nonlocal_edges, 2)),
+                offset=torch.unflatten(maps.offset, 1, (self.sets, self.nonlocal_edges, 2)),
                 damping=damping[:, :, 1],
             )
         near = weight[:, :, : self.local_edges], difference[:, :, : self.local_edges]
@@ -221,7 +221,7 @@ class ChannelLayout:
             near = near[0] * self._kept(maps.contrast, image)[:, None], near[1]
         local: LocalEdges | SymmetricEdges
         if self.edges == "directed":
-            by_sweep = [maps_.unflatten(2, (4, self.senders)) for maps_ in near]
+            by_sweep = [torch.unflatten(maps_, 2, (4, self.senders)) for maps_ in near]
             local = LocalEdges(weight=by_sweep[0], difference=by_sweep[1], damping=damping[:, :, 0])
         else:
             local = SymmetricEdges(weight=near[0], difference=near[1], damping=damping[:, :, 0])

@@ -15,6 +15,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from gbpn.errors import BackendError
+
 ACTIVATIONS: dict[Any, tuple[str, list[float], str]] = {
     None: ("none", [], ""),
     functional.gelu: ("gelu", [], "none"),
@@ -33,8 +35,8 @@ def fits(conv: nn.Module, x: Tensor, activation: Callable[[Tensor], Tensor] | No
         and x.dtype == torch.float32
         and not (torch.is_grad_enabled() and (x.requires_grad or conv.weight.requires_grad))
         and not torch.compiler.is_compiling()
-        and not torch.jit.is_tracing()
-        and _available()
+        and not torch.jit.is_tracing()  # type: ignore[attr-defined, no-untyped-call]
+        and _operator() is not None
     )
 
 
@@ -46,7 +48,9 @@ def convolution(
 ) -> Tensor:
     """activation(conv(x)), or conv(x) + add."""
     layer = (conv.weight, conv.bias, conv.padding, conv.stride, conv.dilation, conv.groups)
-    operator = torch.ops.mkldnn._convolution_pointwise
+    operator = _operator()
+    if operator is None:
+        raise BackendError("this torch has no fused convolution; ask `fits` first")
     if add is None:
         plain: Tensor = operator.default(x, *layer, *ACTIVATIONS[activation])
         return plain
@@ -56,6 +60,9 @@ def convolution(
     return summed
 
 
-def _available() -> bool:
-    backend = torch.backends.mkldnn
-    return backend.is_available() and hasattr(torch.ops.mkldnn, "_convolution_pointwise")
+def _operator() -> Any | None:
+    """Torch's own operator in both forms, plain and with a sum; None where this torch has no such thing."""
+    if not torch.backends.mkldnn.is_available():  # type: ignore[no-untyped-call]
+        return None
+    found = getattr(torch.ops.mkldnn, "_convolution_pointwise", None)  # private: may leave with any release
+    return found if hasattr(found, "default") and hasattr(found, "binary") else None

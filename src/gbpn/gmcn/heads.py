@@ -29,7 +29,8 @@ class Detail(nn.Module):
     def forward(self, features: Tensor, image: Tensor) -> tuple[Tensor, ...]:
         """features [B, C, H/2, W/2], image [B, 3, H, W] → one correction per map."""
         x = self.mix(functional.gelu(self.look(image, add=self.up(features))))
-        return self.last(x).split(self.counts, dim=1)
+        corrections: tuple[Tensor, ...] = self.last(x).split(self.counts, dim=1)
+        return corrections
 
 
 class Heads(nn.Module):

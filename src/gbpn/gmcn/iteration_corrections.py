@@ -43,7 +43,7 @@ class IterationCorrections(nn.Module):
         """[B, T, 1 or 2 + K, H, W], limited to ± `FARTHEST`."""
         small = FARTHEST * torch.tanh(self.last(features) / FARTHEST)
         full = functional.interpolate(small, scale_factor=REDUCTION, mode="bilinear", align_corners=False)
-        return full.contiguous().unflatten(1, (self.iterations, self.each))
+        return torch.unflatten(full.contiguous(), 1, (self.iterations, self.each))
 
 
 def corrected_local(local: LocalEdges | SymmetricEdges, corrections: Tensor) -> LocalEdges | SymmetricEdges:

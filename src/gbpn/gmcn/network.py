@@ -51,7 +51,8 @@ class GMCN(nn.Module):
 
     def draw(self, image: Tensor, intrinsics: Tensor) -> FieldParameters:
         """The first stage: a field from the normalised image [B, 3, H, W] alone."""
-        return self(first_stage_input(image, intrinsics, self.distance))
+        drawn: FieldParameters = self(first_stage_input(image, intrinsics, self.distance))
+        return drawn
 
     def draw_prior(self, image: Tensor, intrinsics: Tensor) -> Tensor:
         """[B, 1, H, W]: the depth-like map alone, without what the heads add to it."""

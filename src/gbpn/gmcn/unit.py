@@ -46,11 +46,12 @@ class GatedAttention(nn.Module):
         attended = neighbourhood_attention(
             query, key, value, self.bias, dilation=self.dilation, scale=self.scale, backend=self.backend
         )
-        by_head = attended.unflatten(1, (self.heads, -1))  # [B, heads, size, H, W]
+        by_head = torch.unflatten(attended, 1, (self.heads, -1))  # [B, heads, size, H, W]
         gated = (by_head * gate.sigmoid().unsqueeze(2)).flatten(1, 2)
         if not self.training and fused_convolution.fits(self.project, gated):
             return fused_convolution.convolution(self.project, gated, add=x)
-        return x + self.drop_path(self.project(gated))
+        out: Tensor = x + self.drop_path(self.project(gated))
+        return out
 
 
 class GlobalLocalUnit(nn.Module):
@@ -99,4 +100,5 @@ class GlobalLocalUnit(nn.Module):
             x = self.cross_block(self.cross_attention(x, context))
         if self.self_attention is not None:
             x = self.self_attention(x, x)
-        return self.self_block(x)
+        out: Tensor = self.self_block(x)
+        return out

@@ -25,13 +25,14 @@ class Upscale(nn.ConvTranspose2d):
         if trains or not fast or torch.compiler.is_compiling() or self.backend not in ("auto", "cpu"):
             return super().forward(x, output_size)
         assert self.bias is not None
-        return _upscale(x, self.weight, self.bias)
+        planes: Tensor = _upscale(x, self.weight, self.bias)
+        return planes
 
 
 @torch.library.custom_op("gbpn::upscale", mutates_args=(), device_types="cpu")
 def _upscale(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     """x [B, C, H, W], weight [C, out, 2, 2] → [B, out, 2H, 2W], contiguous."""
-    planes = _shape(x, weight, bias)
+    planes: Tensor = _shape(x, weight, bias)
     by_channel = weight.detach().transpose(0, 1).contiguous()  # [out, C, 2, 2]
     native().upscale(
         inputs={"x": x.detach(), "weight": by_channel, "bias": bias.detach().contiguous()},

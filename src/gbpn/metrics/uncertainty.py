@@ -111,4 +111,5 @@ def _curve(squared: Tensor, rank: Tensor, fractions: tuple[float, ...]) -> Tenso
     total = squared.new_zeros(len(size)).index_add_(0, group, squared[order])
     left = (total / size)[group].cumsum(0)
     keep = torch.tensor([n - math.floor(share * n) for share in fractions], device=squared.device)
-    return (left[keep - 1].clamp(min=0) / keep).sqrt()
+    curve: Tensor = (left[keep - 1].clamp(min=0) / keep).sqrt()
+    return curve

@@ -18,7 +18,7 @@ MOST_PIXELS = 1024 * 2048
 
 def reduction(height: int, width: int) -> float:
     """Factor ≤ 1 on both sides."""
-    return min(1.0, (MOST_PIXELS / (height * width)) ** 0.5)
+    return min(1.0, float((MOST_PIXELS / (height * width)) ** 0.5))
 
 
 def reduce(image: Tensor, sparse: Tensor, intrinsics: Tensor, factor: float) -> tuple[Tensor, Tensor, Tensor]:

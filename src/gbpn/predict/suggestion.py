@@ -94,7 +94,7 @@ def _in_series(links: Tensor, side: int) -> Tensor:
     centres = (starts + torch.clamp(starts + side, max=pixels) - 1) // 2
     between = resistance[:, centres[1:]] - resistance[:, centres[:-1]]  # [lines, cells − 1]
     parallel = functional.pad(1 / between, (0, 0, 0, -lines % side))
-    return parallel.unflatten(0, (-1, side)).sum(1)
+    return torch.unflatten(parallel, 0, (-1, side)).sum(1)
 
 
 def _precision(
@@ -116,7 +116,7 @@ def _cells(maps: Tensor, side: int, how: str) -> Tensor:
     ones = functional.pad(torch.ones_like(values), pad)
 
     def total(one: Tensor) -> Tensor:
-        return one.unflatten(0, (-1, side)).unflatten(2, (-1, side)).sum((1, 3))
+        return torch.unflatten(torch.unflatten(one, 0, (-1, side)), 2, (-1, side)).sum((1, 3))
 
     summed = total(functional.pad(values, pad))
     return summed if how == "sum" else summed / total(ones)

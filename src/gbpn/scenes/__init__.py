@@ -31,7 +31,8 @@ def describe(name: str) -> dict[str, Any]:
     """scene.json: `intrinsics`, `pose` (camera to world, floor at z = 0), `depth_scale`, `floor_box`."""
     if name not in names():
         raise InputError(f"there is no example scene {name!r}: choose from {', '.join(names())}")
-    return json.loads((files(__package__) / name / "scene.json").read_text("utf-8"))
+    found: dict[str, Any] = json.loads((files(__package__) / name / "scene.json").read_text("utf-8"))
+    return found
 
 
 def load(name: str) -> Sample:

@@ -135,7 +135,8 @@ def harris(image: Tensor, sensitivity: float = 0.05) -> Tensor:
     down = (padded[..., 2:, 1:-1] - padded[..., :-2, 1:-1]) / 2
     products = torch.cat([right * right, down * down, right * down], dim=1)
     xx, yy, xy = torch.nn.functional.avg_pool2d(products, 5, stride=1, padding=2)[0]
-    return (xx * yy - xy * xy - sensitivity * (xx + yy) ** 2)[None]
+    response: Tensor = xx * yy - xy * xy - sensitivity * (xx + yy) ** 2
+    return response[None]
 
 
 def regular_grid(depth: Tensor, rng: np.random.Generator, spacing: int = 16) -> Tensor:

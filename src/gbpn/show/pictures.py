@@ -57,7 +57,7 @@ def photo(image: Tensor) -> Array:
 
 def measurements(image: Tensor, sparse: Tensor, low: float, high: float) -> Array:
     """The darkened grey image with the measured points on it, enlarged where they are few."""
-    picture = (photo(image).mean(2, keepdims=True) * 0.35).astype(np.uint8).repeat(3, 2)
+    picture: Array = (photo(image).mean(2, keepdims=True) * 0.35).astype(np.uint8).repeat(3, 2)
     depth = sparse[0].detach().cpu().numpy()
     rows, columns = np.nonzero(depth > 0)
     height, width = depth.shape

@@ -38,7 +38,8 @@ def turn(yaw: float = 0.0, pitch: float = 0.0, roll: float = 0.0) -> FloatArray:
     about_y = np.array([[cy, 0, sy], [0, 1, 0], [-sy, 0, cy]])
     about_x = np.array([[1, 0, 0], [0, cp, -sp], [0, sp, cp]])
     about_z = np.array([[cr, -sr, 0], [sr, cr, 0], [0, 0, 1]])
-    return about_y @ about_x @ about_z
+    rotation: FloatArray = about_y @ about_x @ about_z
+    return rotation
 
 
 class DepthBuffer:
@@ -197,12 +198,13 @@ class DepthBuffer:
 
 def _ball(centre: FloatArray, radius: float) -> FloatArray:
     """[8, 3] corners of a cube around a ball."""
-    return centre + np.array(list(product((-radius, radius), repeat=3)))
+    corners: FloatArray = centre + np.array(list(product((-radius, radius), repeat=3)))
+    return corners
 
 
 def _dot(first: FloatArray, second: FloatArray) -> FloatArray:
     """Sum over the leading axis of two or three."""
-    total = first[0] * second[0]
+    total: FloatArray = first[0] * second[0]
     for one, other in zip(first[1:], second[1:], strict=True):
         total = total + one * other
     return total

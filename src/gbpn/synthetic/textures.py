@@ -56,7 +56,7 @@ def paint(material: Material, place: np.ndarray, grain: np.ndarray) -> np.ndarra
     u = (cosine * place[0] - sine * place[1]) / np.float32(material.size)
     v = (sine * place[0] + cosine * place[1]) / np.float32(material.size)
     share = _share(material.kind, u, v, grain)
-    colour = material.first[:, None] + share * (material.second - material.first)[:, None]
+    colour: np.ndarray = material.first[:, None] + share * (material.second - material.first)[:, None]
     if material.roughness > 0:
         fine = smooth_noise(u * 4 + 7, v * 4 + 3, grain) - np.float32(0.5)
         colour += np.float32(material.roughness) * fine
@@ -72,24 +72,27 @@ def smooth_noise(u: np.ndarray, v: np.ndarray, grain: np.ndarray) -> np.ndarray:
     right, bottom = (left + 1) % GRAIN, (top + 1) % GRAIN
     upper = grain[top, left] + x * (grain[top, right] - grain[top, left])
     lower = grain[bottom, left] + x * (grain[bottom, right] - grain[bottom, left])
-    return upper + y * (lower - upper)
+    noise: np.ndarray = upper + y * (lower - upper)
+    return noise
 
 
 def _share(kind: str, u: np.ndarray, v: np.ndarray, grain: np.ndarray) -> np.ndarray:
     """How much of the second colour, in [0, 1]."""
+    share: np.ndarray
     if kind == "plain":
-        return np.zeros_like(u)
-    if kind == "noise":
-        return np.float32(0.7) * smooth_noise(u, v, grain) + np.float32(0.3) * smooth_noise(
-            3 * u, 3 * v, grain
-        )
-    if kind == "checker":
-        return ((np.floor(u) + np.floor(v)) % 2).astype(np.float32)
-    if kind == "stripes":
-        return (u % 1 < np.float32(0.35)).astype(np.float32)
-    if kind == "bricks":
+        share = np.zeros_like(u)
+    elif kind == "noise":
+        fine = smooth_noise(3 * u, 3 * v, grain)
+        share = np.float32(0.7) * smooth_noise(u, v, grain) + np.float32(0.3) * fine
+    elif kind == "checker":
+        share = ((np.floor(u) + np.floor(v)) % 2).astype(np.float32)
+    elif kind == "stripes":
+        share = (u % 1 < np.float32(0.35)).astype(np.float32)
+    elif kind == "bricks":
         shifted = u + np.float32(0.5) * (np.floor(3 * v) % 2)
-        return ((shifted % 1 < np.float32(0.06)) | (3 * v % 1 < np.float32(0.15))).astype(np.float32)
-    if kind == "windows":
-        return ((np.abs(u % 1 - 0.5) < 0.22) & (np.abs(v % 1 - 0.5) < 0.3)).astype(np.float32)
-    return grain[np.floor(v).astype(np.int32) % GRAIN, np.floor(u).astype(np.int32) % GRAIN]  # patches
+        share = ((shifted % 1 < np.float32(0.06)) | (3 * v % 1 < np.float32(0.15))).astype(np.float32)
+    elif kind == "windows":
+        share = ((np.abs(u % 1 - 0.5) < 0.22) & (np.abs(v % 1 - 0.5) < 0.3)).astype(np.float32)
+    else:  # patches
+        share = grain[np.floor(v).astype(np.int32) % GRAIN, np.floor(u).astype(np.int32) % GRAIN]
+    return share

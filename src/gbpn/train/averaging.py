@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
@@ -20,9 +22,7 @@ class WeightAverage:
     @torch.no_grad()
     def update(self, model: nn.Module) -> None:
         current = _floating(model)
-        sums = list(self._sums.values())
-        torch._foreach_mul_(sums, self.decay)
-        torch._foreach_add_(sums, [current[name] for name in self._sums], alpha=1 - self.decay)
+        _follow(list(self._sums.values()), [current[name] for name in self._sums], self.decay)
         self.updates += 1
 
     def weights(self, model: nn.Module) -> dict[str, Tensor]:
@@ -36,10 +36,20 @@ class WeightAverage:
     def state_dict(self) -> dict[str, object]:
         return {"updates": self.updates, "sums": self._sums}
 
-    def load_state_dict(self, state: dict) -> None:
+    def load_state_dict(self, state: dict[str, Any]) -> None:
         self.updates = state["updates"]
         for name, total in self._sums.items():
             total.copy_(state["sums"][name])
+
+
+def _follow(sums: list[Tensor], current: list[Tensor], decay: float) -> None:
+    """sums ← decay · sums + (1 − decay) · current, in few launches where torch can take a whole list."""
+    if hasattr(torch, "_foreach_mul_") and hasattr(torch, "_foreach_add_"):  # private: may leave
+        torch._foreach_mul_(sums, decay)
+        torch._foreach_add_(sums, current, alpha=1 - decay)
+        return
+    for total, new in zip(sums, current, strict=True):
+        total.mul_(decay).add_(new, alpha=1 - decay)
 
 
 def _floating(model: nn.Module) -> dict[str, Tensor]:

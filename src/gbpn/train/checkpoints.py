@@ -40,7 +40,8 @@ class Checkpoints:
     def read(self, path: Path) -> dict[str, Any]:
         """Load on the CPU, tensors and plain values only."""
         try:
-            return torch.load(path, map_location="cpu", weights_only=True)
+            state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
+            return state
         except Exception as error:
             raise TrainingError(
                 f"checkpoint {path} cannot be read ({error}): delete it to resume from the one before"

@@ -15,10 +15,10 @@ class CrossProcessBatchNorm2d(nn.BatchNorm2d):
         if not self.training:
             return super().forward(input)
         count = input.new_tensor([input.numel() / input.shape[1]])
-        packed = all_reduce(torch.cat([input.sum((0, 2, 3)), count]))
+        packed = _summed(torch.cat([input.sum((0, 2, 3)), count]))
         total, mean = packed[-1].detach(), packed[:-1] / packed[-1].detach()
         centred = input - mean[:, None, None]
-        variance = all_reduce(centred.square().sum((0, 2, 3))) / total
+        variance = _summed(centred.square().sum((0, 2, 3))) / total
         self._track(mean.detach(), variance.detach() * total / (total - 1))
         scale = (variance + self.eps).rsqrt() * self.weight
         return centred * scale[:, None, None] + self.bias[:, None, None]
@@ -32,6 +32,12 @@ class CrossProcessBatchNorm2d(nn.BatchNorm2d):
         self.running_var.lerp_(variance, momentum)
         if self.num_batches_tracked is not None:
             self.num_batches_tracked += 1
+
+
+def _summed(values: Tensor) -> Tensor:
+    """Sum over all processes, with its gradient."""
+    total: Tensor = all_reduce(values)  # type: ignore[no-untyped-call]  # torch gives it no types
+    return total
 
 
 def synchronise_batch_norm(model: nn.Module) -> nn.Module:

@@ -173,7 +173,7 @@ class _Run:
             rank=fabric.global_rank,
             processes=fabric.world_size,
         )
-        loader: DataLoader = DataLoader(
+        loader: DataLoader[tuple[Batch, list[str]]] = DataLoader(
             self.stream,  # type: ignore[arg-type]
             batch_sampler=order,
             num_workers=self.machine.workers,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -11,7 +12,7 @@ from gbpn.train.recipe import Recipe
 from gbpn.train.schedule import OneCycle
 
 
-def parameter_groups(model: nn.Module, recipe: Recipe) -> list[dict]:
+def parameter_groups(model: nn.Module, recipe: Recipe) -> list[dict[str, Any]]:
     """Four groups at most: encoder or rest, decayed or not. Each carries its relative `rate_scale`.
 
     1-D tensors, biases and relative-position tables are not decayed.

@@ -60,7 +60,7 @@ def solve(
         mrf.check()
     edges = undirected(mrf, ignore_nonlocal)
     log = _Log()
-    mean, observed = _Mean.apply(
+    mean, observed = _Mean.apply(  # type: ignore[no-untyped-call]  # torch gives `apply` no types
         mrf.depth, mrf.weight, edges.weight, edges.difference, (solver, tolerance, max_iterations), log
     )
     precision = _precision(mrf.weight, edges, observed, variances)

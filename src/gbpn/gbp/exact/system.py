@@ -74,17 +74,20 @@ class System:
         tail, head = self.endpoints()
         push = self.edge * difference
         count = self.unary.size
-        return (
+        right: np.ndarray = (
             self.unary * depth
             + np.bincount(head, weights=push, minlength=count)
             - np.bincount(tail, weights=push, minlength=count)
         )
+        return right
 
     def level(self, values: np.ndarray) -> np.ndarray:
         """[N] mean of `values` in each component, weighted by the measurements; 0 where there are none."""
         weight = np.bincount(self.component, weights=self.unary)
         total = np.bincount(self.component, weights=self.unary * values)
-        return np.divide(total, weight, out=np.zeros_like(total), where=weight > 0)[self.component]
+        mean: np.ndarray = np.divide(total, weight, out=np.zeros_like(total), where=weight > 0)
+        by_pixel: np.ndarray = mean[self.component]
+        return by_pixel
 
 
 @lru_cache(maxsize=8)

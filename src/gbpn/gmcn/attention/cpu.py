@@ -29,7 +29,8 @@ def neighbourhood_attention(
                 f"the cpu backend wants one dtype, float32 or float64, on the CPU; got {name} in "
                 f"{tensor.dtype} on {tensor.device}: convert it, or use backend='reference'"
             )
-    return _attention(query, key, value, bias, dilation, scale)
+    attended: Tensor = _attention(query, key, value, bias, dilation, scale)
+    return attended
 
 
 @torch.library.custom_op("gbpn::neighbourhood_attention", mutates_args=(), device_types="cpu")

@@ -23,7 +23,7 @@ def scores(query: Tensor, key: Tensor, bias: Tensor, *, dilation: int, scale: fl
     _, down = neighbours(height, kernel, dilation, bias.device)
     _, right = neighbours(width, kernel, dilation, bias.device)
     relative = bias[:, down[:, None, :, None], right[None, :, None, :]].flatten(-2)  # [heads, H, W, keys]
-    queries = query.unflatten(1, (bias.shape[0], -1))
+    queries = torch.unflatten(query, 1, (bias.shape[0], -1))
     products = torch.einsum("bhdyx,bhyxnd->bhyxn", queries, _gathered(key, bias, dilation))
     return scale * products + relative
 
@@ -34,6 +34,7 @@ def _gathered(source: Tensor, bias: Tensor, dilation: int) -> Tensor:
     rows, _ = neighbours(height, kernel, dilation, source.device)
     columns, _ = neighbours(width, kernel, dilation, source.device)
     pixel = rows[:, None, :, None] * width + columns[None, :, None, :]  # [H, W, window, window]
-    by_pixel = source.unflatten(1, (bias.shape[0], -1)).flatten(-2).transpose(-1, -2)  # [B, heads, H·W, size]
+    by_head = torch.unflatten(source, 1, (bias.shape[0], -1))  # [B, heads, size, H, W]
+    by_pixel = by_head.flatten(-2).transpose(-1, -2)  # [B, heads, H·W, size]
     keys = by_pixel.contiguous().index_select(2, pixel.flatten())
-    return keys.unflatten(2, (height, width, -1))
+    return torch.unflatten(keys, 2, (height, width, -1))

@@ -32,6 +32,7 @@ def neighbourhood_attention(
 ) -> Tensor:
     """[B, heads · size, H, W] like `query`, channels-last; see `neighbourhood_attention` of the package."""
     check_same_kind(query=query, key=key, value=value, bias=bias)
+    out: Tensor
     out, _ = _attention(query, key, value, bias, dilation, scale)
     return out
 
