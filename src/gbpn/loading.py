@@ -131,8 +131,8 @@ def _calibration(path: Path, metadata: Mapping[str, str]) -> SigmaCalibration | 
     sound = len(knots) == len(log_std) >= 2 and all(map(math.isfinite, (*knots, *log_std)))
     if not sound or not isinstance(relative, bool) or list(knots) != sorted(knots):
         raise CheckpointError(
-            f"{path}: a calibration has as many increasing knots as log_std, two or more, all finite, and says "
-            f"whether it is relative; got {len(knots)}, {len(log_std)}, relative {relative!r}"
+            f"{path}: a calibration has as many increasing knots as log_std, two or more, all finite, and "
+            f"says whether it is relative; got {len(knots)}, {len(log_std)}, relative {relative!r}"
         )
     return SigmaCalibration(knots=knots, log_std=log_std, relative=relative)
 

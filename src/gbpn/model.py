@@ -158,9 +158,8 @@ class AffineModel(Model):
         **switches: Any,
     ) -> DepthDistribution:
         """As `GBPN.complete`, without switches. An image without a measurement is observed nowhere."""
-        if wanted := {
-            name: value for name, value in switches.items() if value not in ("gbp", "keep", (), None)
-        }:
+        usual = ("gbp", "keep", (), None)
+        if wanted := [name for name, value in switches.items() if value not in usual]:
             raise InputError(
                 f"{self.config.name!r} fits one depth map and draws no field at all: "
                 f"it has no {', '.join(wanted)}"

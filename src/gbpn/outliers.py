@@ -14,6 +14,7 @@ import torch
 from scipy.spatial import cKDTree
 from torch import Tensor
 
+from gbpn.distribution import DepthDistribution
 from gbpn.validity import measured
 
 __all__ = ["CHOICES", "SETTINGS", "OutlierSettings", "contradicted", "suspects"]
@@ -32,12 +33,17 @@ class OutlierSettings:
     """Nearest other measurements in the picture that a measurement is compared with …"""
     alike: float = 0.3
     """… whose depth is like its own if the logarithms differ by less …"""
-    support: int = 3
+    support: int = 2
     """… and it is suspect if fewer of them are."""
     most_suspects: float = 0.3
     """Share of the measurements; where more are suspect, depth is rough everywhere and none is dropped."""
-    contradiction: float = 0.5
-    """A suspect is dropped if its logarithm is further than this from what is inferred without suspects."""
+    contradiction: float = 0.6
+    """A suspect is dropped if its logarithm is further than this from what is inferred without suspects …"""
+    sure: float = 0.2
+    """… with at least this precision, relative to the image's median: behind an edge where nothing else was
+    measured, a lonely point is all there is …"""
+    absurd: float = 2.3
+    """… or, however sure that is, if it is further than this: ten times as far, or as near."""
 
 
 SETTINGS = OutlierSettings()
@@ -65,12 +71,22 @@ def _lonely(places: np.ndarray, logarithms: np.ndarray, settings: OutlierSetting
 
 
 def contradicted(
-    sparse: Tensor, suspect: Tensor, expected: Tensor, settings: OutlierSettings = SETTINGS
+    sparse: Tensor, suspect: Tensor, without: DepthDistribution, settings: OutlierSettings = SETTINGS
 ) -> Tensor:
-    """Those of the suspects that are far from the depth `expected` without them; all [B, 1, H, W].
+    """Those of the suspects that are far from the answer `without` them; [B, 1, H, W].
 
-    Where nothing is expected, since no other measurement reaches the pixel, nothing contradicts.
+    Where no other measurement reaches the pixel, the image's median depth stands in, and is not sure.
     """
+    precision, mean = without.belief_precision, without.mean
+    nothing = torch.full_like(mean, torch.nan)
+    reached = measured(precision) & measured(mean)
+    usual, median = (
+        torch.where(reached, values, nothing).flatten(1).nanmedian(dim=1).values.view(-1, 1, 1, 1)
+        for values in (precision, mean)
+    )
+    expected = torch.where(reached, mean, median)
     known = suspect & measured(expected)
-    ratio = torch.where(known, sparse.to(expected), 1.0) / torch.where(known, expected, 1.0)
-    return known & (ratio.log().abs() > settings.contradiction)
+    ratio = torch.where(known, sparse.to(mean), 1.0) / torch.where(known, expected, 1.0)
+    distance = ratio.log().abs()
+    sure = reached & (precision > settings.sure * usual)
+    return known & (sure & (distance > settings.contradiction) | (distance > settings.absurd))

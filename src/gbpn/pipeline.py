@@ -146,8 +146,8 @@ class Pipeline:
         if self.outliers == "keep" or (suspect := outliers.suspects(sparse.depth)) is None:
             return sparse, None
         with torch.no_grad():
-            expected = self.first_stage(encoding, sparse.without(suspect)).distribution.mean
-        dropped = outliers.contradicted(sparse.depth, suspect, expected)
+            without = self.first_stage(encoding, sparse.without(suspect)).distribution
+        dropped = outliers.contradicted(sparse.depth, suspect, without)
         return (sparse.without(dropped), dropped) if bool(dropped.any()) else (sparse, None)
 
     def answer(

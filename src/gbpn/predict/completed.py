@@ -77,8 +77,8 @@ class CompletedDepth:
         if not (count := int(self.dropped.sum())):
             return None
         return (
-            f"{count} of {int(measured(self.sparse).sum())} measurements contradict the rest and were not used "
-            "(outliers='keep' uses them)"
+            f"{count} of {int(measured(self.sparse).sum())} measurements contradict the rest "
+            "and were not used (outliers='keep' uses them)"
         )
 
     @property

@@ -77,7 +77,7 @@ def measurements(
         radius += 1
     _dot(picture, rows, columns, radius, paint)
     if crossed is not None:
-        _cross(picture, *crossed, arm=radius + 2)
+        _cross(picture, crossed[0], crossed[1], radius + 2)
     return picture
 
 

@@ -23,7 +23,7 @@ LOCK = ".running"
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Hold the folder, or say who does. The system lets go of the lock of a process that dies, however it does.
+    """Hold the folder, or say who does. When a process dies, however it does, the system frees its lock.
 
     Of POSIX's kind, which the processes that load data do not inherit.
     """
