@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -65,7 +65,9 @@ def soak_batch(folder: Path, *, frames: int, kills: int, seed: int) -> Verdict:
     command += ["--device", "cpu"]
     whole, killed = folder / "whole", folder / "killed"
     finish([*command, "-o", str(whole)])
-    done = kill_often([*command, "-o", str(killed)], lambda: len(list(killed.glob("*.json"))), kills, seed)
+    done = kill_often(
+        lambda: [*command, "-o", str(killed)], lambda: len(list(killed.glob("*.json"))), kills, seed
+    )
     finish([*command, "-o", str(killed)])
     return compared(whole, killed, done)
 
@@ -113,11 +115,11 @@ def write_frames(folder: Path, count: int) -> None:
         np.save(folder / "depth" / f"{frame:04d}.npy", depth.reshape(HEIGHT, WIDTH))
 
 
-def kill_often(command, progress, kills: int, seed: int) -> int:  # noqa: ANN001
-    """Start, let it come at least as far as before, kill; how often that was done before it ended by itself."""
+def kill_often(command: Callable[[], list[str]], progress: Callable[[], int], kills: int, seed: int) -> int:
+    """Start, let it come further than before, kill; how often, where it did not end by itself first."""
     rng = random.Random(seed)
     for done in range(kills):
-        process = start(command() if callable(command) else command)
+        process = start(command())
         before, deadline = progress(), time.monotonic() + 300
         while process.poll() is None and progress() <= before and time.monotonic() < deadline:
             time.sleep(0.01)

@@ -39,7 +39,7 @@ class OutlierSettings:
     """Share of the measurements; where more are suspect, depth is rough everywhere and none is dropped."""
     contradiction: float = 0.6
     """A suspect is dropped if its logarithm is further than this from what is inferred without suspects …"""
-    sure: float = 0.2
+    sure: float = 0.05
     """… with at least this precision, relative to the image's median: behind an edge where nothing else was
     measured, a lonely point is all there is …"""
     absurd: float = 2.3

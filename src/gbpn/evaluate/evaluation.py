@@ -52,6 +52,8 @@ class Request:
     noise: tuple[float, ...] = ()
     iterations: tuple[int, ...] = ()
     patterns: tuple[str, ...] = ()
+    outliers: str = "keep"
+    """What weights do with measurements that the rest contradicts: keep or drop."""
     seeds: int | None = None
     limit: int | None = None
     workers: int = 1
@@ -170,7 +172,7 @@ def write_page(request: Request, suite: suites.Suite, plan: Plan, report: Report
 
 def make_plan(request: Request, suite: suites.Suite) -> Plan:
     """Methods and settings of a request, the suite's where nothing was said."""
-    entries = [entry for spec in request.weights for entry in weight_entries(spec)]
+    entries = [entry for spec in request.weights for entry in weight_entries(spec, request.outliers)]
     if suite.needs_weights and not entries:
         raise InputError(
             f"suite {suite.name} compares weights: give --weights FOLDER with one file per variant"
@@ -227,6 +229,8 @@ def protocol(plan: Plan, suite: suites.Suite) -> str:
     )
     if plan.options:
         text += f" Read with {', '.join(f'{key}={value}' for key, value in plan.options.items())}."
+    if any(entry.outliers == "drop" for entry in plan.entries):
+        text += " Weights drop measurements that the rest contradicts."
     if plan.seeds > 1:
         text += f" Mean of {plan.seeds} samplings."
     if suite.name == "transfer":
