@@ -38,6 +38,7 @@ LAYERS = {
         "gmcn",
         "losses",
         "metrics",
+        "outliers",
         "sensors",
         "show",
         "sigma_check",

@@ -70,6 +70,8 @@ class DepthDistribution:
     """σ of methods that state it themselves."""
     sigma_check: Callable[[], Widening | None] | None = None
     """Asked for the widening when σ is first wanted; answers at once from then on."""
+    dropped: Tensor | None = None
+    """Bool: measurements that were not used since the rest contradicts them, see `gbpn.outliers`."""
 
     @classmethod
     def of_depth(
@@ -148,6 +150,7 @@ class DepthDistribution:
             belief_precision=self.belief_precision[first:last],
             stated_std=None if self.stated_std is None else self.stated_std[first:last],
             sigma_check=None,
+            dropped=None if self.dropped is None else self.dropped[first:last],
         )
 
     def flipped(self) -> DepthDistribution:
@@ -157,6 +160,7 @@ class DepthDistribution:
             mean=self.mean.flip(-1),
             confidence_logit=self.confidence_logit.flip(-1),
             belief_precision=self.belief_precision.flip(-1),
+            dropped=None if self.dropped is None else self.dropped.flip(-1),
         )
 
     def averaged(self, other: DepthDistribution) -> DepthDistribution:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 from collections.abc import Mapping
@@ -54,10 +55,7 @@ def load(
         tensors = released.from_released(tensors, model.state_dict())
     _fill(model, tensors, path)
     model.card = _json(path, metadata, "card", {})
-    if stored := _json(path, metadata, "calibration", None):
-        model.calibration = SigmaCalibration(
-            knots=tuple(stored["knots"]), log_std=tuple(stored["log_std"]), relative=stored["relative"]
-        )
+    model.calibration = _calibration(path, metadata)
     model.eval().to(device)
     model.use_backend(backend)
     if fuse:
@@ -100,7 +98,7 @@ def _config_of(
             )
         try:
             return ModelConfig.from_dict(_json(path, metadata, "config", {}))
-        except (InputError, TypeError) as error:
+        except (InputError, TypeError, ValueError, AttributeError, KeyError) as error:
             raise CheckpointError(f"{path} has a configuration this release cannot read: {error}") from error
     if name is not None:
         return named(name)
@@ -112,10 +110,31 @@ def _config_of(
 
 
 def _json(path: Path, metadata: Mapping[str, str], key: str, default: Any) -> Any:
+    """One table of the metadata."""
     try:
-        return json.loads(metadata[key]) if key in metadata else default
-    except json.JSONDecodeError as error:
+        found = json.loads(metadata[key]) if key in metadata else default
+    except (ValueError, RecursionError) as error:
         raise CheckpointError(f"{path} has damaged metadata {key!r}: {error}") from error
+    if found is not None and not isinstance(found, dict):
+        raise CheckpointError(f"{path}: metadata {key!r} must be a table; got {type(found).__name__}")
+    return default if found is None else found
+
+
+def _calibration(path: Path, metadata: Mapping[str, str]) -> SigmaCalibration | None:
+    if not (stored := _json(path, metadata, "calibration", None)):
+        return None
+    try:
+        knots, log_std = (tuple(float(value) for value in stored[name]) for name in ("knots", "log_std"))
+        relative = stored["relative"]
+    except (KeyError, TypeError, ValueError) as error:
+        raise CheckpointError(f"{path} has a calibration that cannot be read: {error!r}") from error
+    sound = len(knots) == len(log_std) >= 2 and all(map(math.isfinite, (*knots, *log_std)))
+    if not sound or not isinstance(relative, bool) or list(knots) != sorted(knots):
+        raise CheckpointError(
+            f"{path}: a calibration has as many increasing knots as log_std, two or more, all finite, and "
+            f"says whether it is relative; got {len(knots)}, {len(log_std)}, relative {relative!r}"
+        )
+    return SigmaCalibration(knots=knots, log_std=log_std, relative=relative)
 
 
 def _fill(model: Model, tensors: Mapping[str, Tensor], path: Path) -> None:

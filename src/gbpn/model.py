@@ -129,7 +129,8 @@ class GBPN(Model):
         return self.pipeline(**switches).complete(image, sparse, intrinsics, sigmas=sigmas)
 
     def pipeline(self, **switches: Any) -> Pipeline:
-        """How this model answers; `switches` are `solver`, `iterations`, `mirror`, `check_sigmas`."""
+        """How this model answers; `switches` are `solver`, `iterations`, `mirror`, `check_sigmas`,
+        `outliers`."""
         given: dict[str, Any] = {"mirror": self.config.mirror and not self.training, **switches}
         return Pipeline(
             first=self.first,
@@ -158,7 +159,8 @@ class AffineModel(Model):
         **switches: Any,
     ) -> DepthDistribution:
         """As `GBPN.complete`, without switches. An image without a measurement is observed nowhere."""
-        if wanted := {name: value for name, value in switches.items() if value not in ("gbp", (), None)}:
+        usual = ("gbp", "keep", (), None)
+        if wanted := [name for name, value in switches.items() if value not in usual]:
             raise InputError(
                 f"{self.config.name!r} fits one depth map and draws no field at all: "
                 f"it has no {', '.join(wanted)}"

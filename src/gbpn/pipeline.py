@@ -1,7 +1,7 @@
 """From an image and its measurements to depth, once and for everybody who needs it:
 
-    encode ──► field ──► infer ──► refine ──► infer ──► check the sigmas
-    image      measurements        second stage         when σ is asked for
+    encode ──► drop outliers ──► field ──► infer ──► refine ──► infer ──► check the sigmas
+    image      if asked          measurements        second stage         when σ is asked for
 
 Training, one-shot calls, sessions, benchmarks and figures all walk through here; the switches of `Pipeline`
 say how.
@@ -16,7 +16,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from gbpn import sigma_check
+from gbpn import outliers, sigma_check
 from gbpn.camera import flipped
 from gbpn.config import ModelConfig
 from gbpn.depth_unit import DepthUnit
@@ -94,6 +94,8 @@ class Pipeline:
     """Complete the mirrored image too, and average both answers."""
     check_sigmas: bool = True
     """Hold σ against measurements that are held out, when it is asked for."""
+    outliers: str = "keep"
+    """"keep", or "drop": single measurements that the rest contradicts are left out."""
 
     def __post_init__(self) -> None:
         if not self.iterations:
@@ -105,6 +107,8 @@ class Pipeline:
                 f"solver='exact' needs a model with symmetric edges, shared by all iterations and without "
                 f"learned ones; {self.config.name!r} draws {_field_kind(self.config)}: use solver='gbp'"
             )
+        if self.outliers not in outliers.CHOICES:
+            raise InputError(f"outliers must be one of {', '.join(outliers.CHOICES)}; got {self.outliers!r}")
         if len(self.iterations) != self.config.stages or min(self.iterations) < 1:
             raise InputError(
                 f"{self.config.name!r} has {self.config.stages} stages with {self.config.iterations} "
@@ -118,12 +122,14 @@ class Pipeline:
 
         sigmas  σ will be wanted: it is checked at once, together with the answer, which is faster than later
         """
-        answer = self.answer(self.encode(image, intrinsics), SparseDepth(depth=sparse), sigmas=sigmas)
+        encoding = self.encode(image, intrinsics)
+        used, dropped = self.trusted(encoding, SparseDepth(depth=sparse))
+        answer = replace(self.answer(encoding, used, sigmas=sigmas), dropped=dropped)
         if not self.mirror:
             return answer
         camera = None if intrinsics is None else flipped(intrinsics, image.shape[-1])
         mirrored = self.encode(image.flip(-1), camera)
-        *_, other = self.stages(mirrored, SparseDepth(depth=sparse.flip(-1)))
+        *_, other = self.stages(mirrored, SparseDepth(depth=used.depth.flip(-1)))
         return answer.averaged(other.distribution.flipped())
 
     def encode(self, image: Tensor, intrinsics: Tensor | None = None) -> ImageEncoding:
@@ -135,6 +141,18 @@ class Pipeline:
         """The image in the network's dtype, normalised and padded."""
         dtype = next(self.first.parameters()).dtype
         return PaddedImage.of(image.to(dtype), intrinsics, self.config, MULTIPLE)
+
+    def trusted(self, encoding: ImageEncoding, sparse: SparseDepth) -> tuple[SparseDepth, Tensor | None]:
+        """The measurements that are used, and which are not, [B, 1, H, W] bool; None where all are.
+
+        Costs a first inference, on the encoding that is there, where any measurement is suspect.
+        """
+        if self.outliers == "keep" or (suspect := outliers.suspects(sparse.depth)) is None:
+            return sparse, None
+        with torch.no_grad():
+            without = self.first_stage(encoding, sparse.without(suspect)).distribution
+        dropped = outliers.contradicted(sparse.depth, suspect, without)
+        return (sparse.without(dropped), dropped) if bool(dropped.any()) else (sparse, None)
 
     def answer(
         self, encoding: ImageEncoding, sparse: SparseDepth, *, sigmas: bool = False

@@ -210,3 +210,21 @@ def dies(sample) -> DepthDistribution:
 def test_a_dead_process_is_explained(tree, tmp_path) -> None:
     with pytest.raises(GbpnError, match="a worker process died"):
         run(plan(tree, f"{__name__}:dies", limit=2), tmp_path / "frames.jsonl", workers=2)
+
+
+def test_where_every_frame_failed_the_reason_is_told(tree: Path, tmp_path: Path) -> None:
+    """A folder of PNGs without a scale fails at each frame; once this ended in a StopIteration."""
+    from rich.console import Console
+
+    from gbpn.evaluate.evaluation import Request, perform
+
+    scene = tree / "toys" / "box"
+    root = tmp_path / "own"
+    for old, new in (("color", "image"), ("depth", "depth")):
+        (root / new).mkdir(parents=True)
+        for file in (scene / old).iterdir():
+            (root / new / file.name).write_bytes(file.read_bytes())
+    (root / "intrinsics.txt").write_text("50 50 27.5 19.5")
+    request = Request(dataset="folder", root=str(root), output=tmp_path / "out", methods=("nearest",))
+    with pytest.raises(GbpnError, match="1000 for millimetres"):
+        perform(request, Console(quiet=True))

@@ -59,6 +59,9 @@ def complete(
     solver: Annotated[
         str, typer.Option(help="gbp (as trained), or exact: the mean by linear algebra, where there is one.")
     ] = "gbp",
+    outliers: Annotated[
+        str, typer.Option(help="drop single measurements that the rest contradicts, or keep them.")
+    ] = "drop",
     cloud: Annotated[bool, typer.Option("--cloud", help="Also write a coloured point cloud (.ply).")] = False,
     workers: Annotated[int, typer.Option(min=1, help="Frames at a time.")] = 1,
     by_order: Annotated[
@@ -81,7 +84,7 @@ def complete(
         warnings.simplefilter("error", Image.DecompressionBombWarning)
         frames = plan(image, sparse, others=bool(points), by_order=by_order)
         sensor = _sensor(sparse, points, scale, intrinsics, extrinsics, calib, camera, units)
-        completer = _completer(weights, device, solver, iterations)
+        completer = _completer(weights, device, solver, iterations, outliers)
         run = Run(completer=completer, sensor=sensor, output=output, cloud=cloud, again=again)
         run.check(frames)
         outcomes = _perform(run, frames, workers)
@@ -117,7 +120,9 @@ def _sensor(
     )
 
 
-def _completer(weights: str, device: str, solver: str, iterations: str | None) -> DepthCompleter:
+def _completer(
+    weights: str, device: str, solver: str, iterations: str | None, outliers: str
+) -> DepthCompleter:
     from gbpn.predict import DepthCompleter
 
     counts = None
@@ -126,7 +131,9 @@ def _completer(weights: str, device: str, solver: str, iterations: str | None) -
             counts = tuple(int(word) for word in iterations.split(","))
         except ValueError:
             raise InputError(f"--iterations wants counts such as 5 or 3,5; got {iterations!r}") from None
-    return DepthCompleter.from_pretrained(weights, device=device, solver=solver, iterations=counts)
+    return DepthCompleter.from_pretrained(
+        weights, device=device, solver=solver, iterations=counts, outliers=outliers
+    )
 
 
 def _perform(run: Run, frames: list[Job], workers: int) -> list[Outcome]:
@@ -155,6 +162,7 @@ def _tell(console: Console, outcomes: list[Outcome], output: Path) -> None:
         outcome = outcomes[0]
         for notice in outcome.notices:
             console.print(f"[yellow]note:[/] {_plain(notice)}")
+        _tell_dropped(console, outcomes)
         if outcome.state == "kept":
             console.print("done before with the same inputs and settings; --again redoes it", markup=False)
         for file in outcome.files:
@@ -162,6 +170,7 @@ def _tell(console: Console, outcomes: list[Outcome], output: Path) -> None:
         return
     for notice, count in Counter(n for outcome in outcomes for n in outcome.notices).items():
         console.print(f"[yellow]note:[/] {_plain(notice)} ({count} frames)")
+    _tell_dropped(console, outcomes)
     counts = Counter(outcome.state for outcome in outcomes)
     words = {"written": "written", "kept": "done before", "failed": "failed"}
     parts = [f"{counts[state]} {word}" for state, word in words.items() if counts[state]]
@@ -169,6 +178,19 @@ def _tell(console: Console, outcomes: list[Outcome], output: Path) -> None:
     for outcome in outcomes:
         if outcome.state == "failed":
             console.print(f"[red]failed:[/] {_plain(outcome.job.name)}: {_plain(outcome.message)}")
+
+
+def _tell_dropped(console: Console, outcomes: list[Outcome]) -> None:
+    """How many measurements were not used."""
+    frames = sum(outcome.dropped > 0 for outcome in outcomes)
+    if frames:
+        count = sum(outcome.dropped for outcome in outcomes)
+        where = f" of {frames} frames" if len(outcomes) > 1 else ""
+        noun = "measurement" if count == 1 else "measurements"
+        console.print(
+            f"[yellow]note:[/] {count} {noun}{where} that the rest contradicts: "
+            "not used, crossed out in the preview; --outliers keep uses them"
+        )
 
 
 def _plain(text: str) -> str:

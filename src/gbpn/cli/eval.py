@@ -42,6 +42,9 @@ def evaluate(
     pattern: Annotated[
         list[str] | None, typer.Option(help="Other sensors, e.g. corners:300+outliers:0.05. Repeat.")
     ] = None,
+    outliers: Annotated[
+        str, typer.Option(help="Weights keep measurements that the rest contradicts, or drop them.")
+    ] = "keep",
     seeds: Annotated[int | None, typer.Option(help="Samplings of each frame, averaged.", min=1)] = None,
     limit: Annotated[int | None, typer.Option(help="Only N frames, spread over the dataset.", min=1)] = None,
     split: Annotated[str, typer.Option(help="Part of the dataset.")] = "evaluation",
@@ -93,6 +96,7 @@ def evaluate(
         noise=tuple(noise or ()),
         iterations=tuple(iterations or ()),
         patterns=tuple(pattern or ()),
+        outliers=outliers,
         seeds=seeds,
         limit=limit,
         workers=workers,
@@ -101,6 +105,8 @@ def evaluate(
         pictures=pictures,
         pixels=tuple(_pixel(text) for text in pixel or ()),
     )
+    if outliers not in ("keep", "drop"):
+        raise InputError(f"--outliers must be keep or drop; got {outliers!r}")
     if submission:
         submit(request, console)
         return

@@ -37,6 +37,7 @@ def info(
     import json
 
     from rich.console import Console
+    from rich.markup import escape
 
     from gbpn.config import CONFIGS
 
@@ -63,7 +64,7 @@ def info(
             for name, inner in value.items():
                 console.print(f"  {name:20} {inner}", markup=False)
         else:
-            console.print(f"[bold]{key}[/] {value}")
+            console.print(f"[bold]{key}[/] {escape(str(value))}")
 
 
 def _facts(model: Model, untrained: bool) -> dict[str, object]:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -20,14 +21,14 @@ from rich.table import Table
 from gbpn.atomic_files import write_bytes, write_text
 from gbpn.backends import fastest_device
 from gbpn.datasets import open_dataset
-from gbpn.errors import InputError
+from gbpn.errors import GbpnError, InputError
 from gbpn.evaluate import published, runtime, suites
 from gbpn.evaluate.figures import contact_sheets, propagation
 from gbpn.evaluate.methods import BASELINES, distinct, method_entry, weight_entries
 from gbpn.evaluate.page import Picture, page
 from gbpn.evaluate.plots import all_plots
 from gbpn.evaluate.report import Report, rows
-from gbpn.evaluate.run import Plan, run
+from gbpn.evaluate.run import Line, Plan, run
 from gbpn.evaluate.settings import Setting
 from gbpn.evaluate.submission import write_submission
 from gbpn.loading import load
@@ -51,6 +52,8 @@ class Request:
     noise: tuple[float, ...] = ()
     iterations: tuple[int, ...] = ()
     patterns: tuple[str, ...] = ()
+    outliers: str = "keep"
+    """What weights do with measurements that the rest contradicts: keep or drop."""
     seeds: int | None = None
     limit: int | None = None
     workers: int = 1
@@ -83,6 +86,7 @@ def perform(request: Request, console: Console) -> Report:
             fresh=request.fresh,
             progress=lambda done, total: progress.update(bar, completed=done, total=total),
         )
+    _require_some(lines, request.output / "frames.jsonl")
     found = rows(plan, lines, by_scene=suite.by_scene)
     where = Path(request.root).resolve().name if request.root else "made frames"
     report = Report(
@@ -101,9 +105,22 @@ def perform(request: Request, console: Console) -> Report:
     console.print(report.terminal())
     write_page(request, suite, plan, report)
     if failed := report.to_json()["failed"]:
-        console.print(f"[yellow]{len(failed)} failed, listed in the report; the first: {failed[0]}[/]")
-    console.print(f"report: {request.output / 'index.html'}")
+        console.print(
+            f"[yellow]{len(failed)} failed, listed in the report; the first: {escape(failed[0])}[/]"
+        )
+    console.print(f"report: {request.output / 'index.html'}", markup=False)
     return report
+
+
+def _require_some(lines: list[Line], store: Path) -> None:
+    """Raise, with the reason of the first, if no frame at all was scored."""
+    errors = [f"{line['frame']}, {line['method']}: {line['error']}" for line in lines if "error" in line]
+    scored = any(line.get("scores", {}).get("pixels") for line in lines)
+    if not scored:
+        reason = (
+            f"the first of {len(errors)} failures: {errors[0]}" if errors else "no pixel has ground truth"
+        )
+        raise GbpnError(f"no frame could be evaluated; {reason} (all stand in {store})")
 
 
 def runtime_of(plan: Plan) -> dict[str, Any]:
@@ -130,11 +147,13 @@ def submit(request: Request, console: Console) -> int:
     entry = make_plan(request, suites.suite("main")).entries[0]
     dataset = open_dataset(request.dataset, request.root, request.split, **request.options)
     with Progress(console=console) as progress:
-        bar = progress.add_task(f"{entry.name} → {request.output}", total=len(dataset))
+        bar = progress.add_task(escape(f"{entry.name} → {request.output}"), total=len(dataset))
         done = write_submission(
             dataset, entry.load(), request.output, lambda at, _: progress.update(bar, completed=at)
         )
-    console.print(f"{done} files in {request.output}, all frames there: zip the folder's files and upload")
+    console.print(
+        f"{done} files in {request.output}, all frames there: zip the folder's files and upload", markup=False
+    )
     return done
 
 
@@ -153,7 +172,7 @@ def write_page(request: Request, suite: suites.Suite, plan: Plan, report: Report
 
 def make_plan(request: Request, suite: suites.Suite) -> Plan:
     """Methods and settings of a request, the suite's where nothing was said."""
-    entries = [entry for spec in request.weights for entry in weight_entries(spec)]
+    entries = [entry for spec in request.weights for entry in weight_entries(spec, request.outliers)]
     if suite.needs_weights and not entries:
         raise InputError(
             f"suite {suite.name} compares weights: give --weights FOLDER with one file per variant"
@@ -210,6 +229,8 @@ def protocol(plan: Plan, suite: suites.Suite) -> str:
     )
     if plan.options:
         text += f" Read with {', '.join(f'{key}={value}' for key, value in plan.options.items())}."
+    if any(entry.outliers == "drop" for entry in plan.entries):
+        text += " Weights drop measurements that the rest contradicts."
     if plan.seeds > 1:
         text += f" Mean of {plan.seeds} samplings."
     if suite.name == "transfer":

@@ -48,6 +48,8 @@ class Entry:
     """What was asked for."""
     kind: str
     """baseline, callable, folder or weights."""
+    outliers: str = "keep"
+    """What weights do with outliers, see `Pipeline.outliers`."""
 
     @property
     def identity(self) -> str:
@@ -57,12 +59,12 @@ class Entry:
             source = inspect.getsourcefile(self._function())
             path = Path(source) if source else path
         digest = hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else self.spec
-        return f"{self.kind}:{digest}"
+        return f"{self.kind}:{digest}" + ("" if self.outliers == "keep" else f":{self.outliers}")
 
     def load(self) -> Predictor:
         """Ready to run; raises what is wrong with it."""
         if self.kind == "weights":
-            return _model(self.spec)
+            return _model(self.spec, self.outliers)
         if self.kind == "folder":
             return _one_by_one(partial(read_prediction, *_folder(self.spec)))
         if self.spec == "gbp_handmade":
@@ -90,16 +92,16 @@ def method_entry(spec: str) -> Entry:
     )
 
 
-def weight_entries(spec: str) -> list[Entry]:
+def weight_entries(spec: str, outliers: str = "keep") -> list[Entry]:
     """One entry for a file or name that `gbpn.load` takes; for a folder of weight files one each, by name."""
     folder = Path(spec)
     if folder.is_dir() and not (folder / "model.safetensors").is_file():
         files = sorted(p for p in folder.iterdir() if p.suffix in WEIGHT_SUFFIXES)
         if not files:
             raise InputError(f"{folder}: no weight file ({', '.join(WEIGHT_SUFFIXES)}) in this folder")
-        return [Entry(name=p.stem, spec=str(p), kind="weights") for p in files]
+        return [Entry(name=p.stem, spec=str(p), kind="weights", outliers=outliers) for p in files]
     stem = folder.name if folder.is_dir() else folder.stem if folder.suffix in WEIGHT_SUFFIXES else spec
-    return [Entry(name=stem, spec=spec, kind="weights")]
+    return [Entry(name=stem, spec=spec, kind="weights", outliers=outliers)]
 
 
 def distinct(entries: Sequence[Entry]) -> list[Entry]:
@@ -175,7 +177,7 @@ def _handmade(samples: Sequence[Sample], setting: Setting) -> DepthDistribution:
     return stacked([handmade.gbp_handmade(sample, setting.iterations or 5) for sample in samples])
 
 
-def _model(spec: str) -> Predictor:
+def _model(spec: str, outliers: str) -> Predictor:
     device = fastest_device()
     model = load(spec, fuse=True, device=device)
 
@@ -192,6 +194,7 @@ def _model(spec: str) -> Predictor:
             torch.stack([s.intrinsics for s in samples]).to(device),
             sigmas=True,
             iterations=iterations,
+            outliers=outliers,
         )
 
     return complete

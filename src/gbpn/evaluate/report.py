@@ -148,6 +148,7 @@ class Report:
     def terminal(self) -> Table:
         """The short table for a screen; of the published rows only the paper's own method."""
         from rich import box
+        from rich.markup import escape
         from rich.table import Table
 
         names = [name for name in self.columns() if name not in NARROW]
@@ -156,7 +157,13 @@ class Report:
         if several:
             names = [name for name in names if name not in ("ause", "rmse_drop_1pct")]
         caption = f"{self.samples} frames. {self.protocol}"
-        table = Table(title=self.title, caption=caption, box=box.SIMPLE, padding=(0, 1, 0, 0), pad_edge=False)
+        table = Table(
+            title=escape(self.title),
+            caption=escape(caption),
+            box=box.SIMPLE,
+            padding=(0, 1, 0, 0),
+            pad_edge=False,
+        )
         table.add_column("method", overflow="fold", min_width=17)
         if several:
             table.add_column("setting", no_wrap=True)
@@ -167,8 +174,8 @@ class Report:
             texts = {name: shown(row.values, name) for name in names}
             cells = [f"[bold]{t}[/]" if row.values.get(n) == best.get(n) else t for n, t in texts.items()]
             brief = {k: v for k, v in row.setting.items() if k != "seeds"}  # the caption has them
-            setting = [setting_text(brief)] if several else []
-            table.add_row(row.method, *setting, *cells, f"{row.seconds:.2f}")
+            setting = [escape(setting_text(brief))] if several else []
+            table.add_row(escape(row.method), *setting, *cells, f"{row.seconds:.2f}")
         for entry in ours:
             setting = [setting_text(entry["setting"])] if several else []
             cells = [shown(entry, n) for n in names]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -12,7 +11,7 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from gbpn.atomic_files import write_bytes
+from gbpn.atomic_files import hidden_folder, to_disk, write_bytes
 from gbpn.camera import points
 from gbpn.distribution import DepthDistribution
 from gbpn.formats.depth_files import write_depth
@@ -66,6 +65,23 @@ class CompletedDepth:
         return self.distribution.observed[0, 0].cpu().numpy()
 
     @property
+    def dropped(self) -> Array:
+        """[H, W] bool: measurements that were not used, since the rest contradicts them."""
+        there = measured(self.sparse[0]).numpy()
+        mask = self.distribution.dropped
+        return np.zeros_like(there) if mask is None else there & mask[0, 0].cpu().numpy()
+
+    @property
+    def outlier_notice(self) -> str | None:
+        """How many measurements were not used, in words."""
+        if not (count := int(self.dropped.sum())):
+            return None
+        return (
+            f"{count} of {int(measured(self.sparse).sum())} measurements contradict the rest "
+            "and were not used (outliers='keep' uses them)"
+        )
+
+    @property
     def calibrated(self) -> bool:
         """Whether `std` is there."""
         return self.distribution.calibrated
@@ -98,7 +114,8 @@ class CompletedDepth:
         image, sparse = self.image[:, ::step, ::step], _nearest(self.sparse, step)
         metres = self.depth[::step, ::step]
         low, high = pictures.value_range(metres)
-        count = int(measured(self.sparse).sum())
+        count, without = int(measured(self.sparse).sum()), int(self.dropped.sum())
+        crossed = np.stack(np.nonzero(self.dropped)) // step
         certainty, title, unit, palette = (
             (self.std[::step, ::step], "standard deviation", "m", pictures.ERROR)
             if self.calibrated
@@ -110,8 +127,8 @@ class CompletedDepth:
         panels = [
             pictures.titled(pictures.photo(image), "image"),
             pictures.titled(
-                pictures.measurements(image, sparse, low, high),
-                f"{count} measurement{'' if count == 1 else 's'}",
+                pictures.measurements(image, sparse, low, high, crossed),
+                f"{count} measurement{'' if count == 1 else 's'}{f', {without} not used' if without else ''}",
             ),
             pictures.titled(pictures.with_bar(depth, low, high, pictures.DEPTH), "depth"),
             pictures.titled(pictures.with_bar(sure, bottom, top, palette, unit), title),
@@ -129,19 +146,21 @@ class CompletedDepth:
         """
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=folder, prefix=f".{stem}-") as hidden:
-            made = [self.to_png(Path(hidden) / f"{stem}_depth.png")]
+        with hidden_folder(folder) as hidden:
+            made = [self.to_png(hidden / f"{stem}_depth.png")]
             arrays: dict[str, Array] = {"depth": self.depth, "confidence": self.confidence}
             if self.calibrated:
                 arrays["std"] = self.std
             for name, array in arrays.items():
-                made.append(Path(hidden) / f"{stem}_{name}.npy")
+                made.append(hidden / f"{stem}_{name}.npy")
                 _write_array(made[-1], array)
-            made.append(Path(hidden) / f"{stem}_preview.png")
+            made.append(hidden / f"{stem}_preview.png")
             self.preview(made[-1])
             if cloud:
-                made.append(Path(hidden) / f"{stem}.ply")
+                made.append(hidden / f"{stem}.ply")
                 self.to_point_cloud(made[-1])
+            for path in made:
+                to_disk(path)
             return [path.replace(folder / path.name) for path in made]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -38,18 +39,24 @@ class DepthCompleter:
         device: str | torch.device = "cpu",
         solver: str = "gbp",
         iterations: int | tuple[int, ...] = (),
+        outliers: str = "drop",
     ) -> None:
         """
         solver      "gbp" as trained, or "exact": the last field's exact mean, confidence as with "gbp"
         iterations  of each stage, if not as trained
+        outliers    "drop": single measurements that the rest contradicts are not used; or "keep"
         """
         self.model = model.eval().to(device)
         self.device = torch.device(device)
         self.solver = solver
         self.iterations = (iterations,) if isinstance(iterations, int) else tuple(iterations)
+        self.outliers = outliers
         if isinstance(model, GBPN):
-            self.iterations = model.pipeline(solver=solver, iterations=self.iterations).iterations
-        elif solver != "gbp":
+            pipeline = model.pipeline(solver=solver, iterations=self.iterations, outliers=outliers)
+            self.iterations = pipeline.iterations
+            return
+        self.outliers = "keep"  # inference finds them, and such a model has none
+        if solver != "gbp":
             raise InputError(
                 f"solver={solver!r} needs a field; {model.config.name!r} draws no field at all: "
                 "use solver='gbp'"
@@ -63,17 +70,19 @@ class DepthCompleter:
         device: str = "auto",
         solver: str = "gbp",
         iterations: int | tuple[int, ...] | None = None,
+        outliers: str = "drop",
         **overrides: Any,
     ) -> DepthCompleter:
         """With weights by name, path or hub id, see `gbpn.load`.
 
         device      "auto" takes a GPU if there is one
         iterations  of each stage, if not as trained
+        outliers    "drop": single measurements that the rest contradicts are not used; or "keep"
         overrides   other fields of the configuration
         """
         device = usable_device(device)
         model = load(source, device=device, fuse=True, **overrides)
-        return cls(model, device=device, solver=solver, iterations=iterations or ())
+        return cls(model, device=device, solver=solver, iterations=iterations or (), outliers=outliers)
 
     def __call__(
         self,
@@ -97,13 +106,15 @@ class DepthCompleter:
     @torch.inference_mode()
     def complete(self, inputs: FrameInputs, *, sigmas: bool = False) -> CompletedDepth:
         """The same for a frame that was read before."""
-        return CompletedDepth(
+        result = CompletedDepth(
             distribution=self._answer(inputs, sigmas),
             image=inputs.image,
             sparse=inputs.sparse,
             intrinsics=inputs.intrinsics,
             notices=(*inputs.notices, *self._out_of_range(inputs)),
         )
+        told = result.outlier_notice
+        return replace(result, notices=(*result.notices, told)) if told else result
 
     def batch(
         self, images: Any, sparses: Any, intrinsics: Any = None, **options: Any
@@ -137,7 +148,13 @@ class DepthCompleter:
             tensors = resizing.reduce(*tensors, factor)
         image, sparse, intrinsics = (tensor[None].to(self.device) for tensor in tensors)
         answer = self.model.complete(
-            image, sparse, intrinsics, sigmas=sigmas, solver=self.solver, iterations=self.iterations
+            image,
+            sparse,
+            intrinsics,
+            sigmas=sigmas,
+            solver=self.solver,
+            iterations=self.iterations,
+            outliers=self.outliers,
         )
         return resizing.enlarge(answer, height, width) if factor < 1 else answer
 

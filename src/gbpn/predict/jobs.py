@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import glob
 import json
 import zlib
@@ -11,16 +12,22 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from torch import Tensor
 
-from gbpn.atomic_files import write_text
+from gbpn.atomic_files import checksum, remove_leftovers, write_text
 from gbpn.errors import GbpnError, InputError
 from gbpn.formats.images import SUFFIXES
 from gbpn.model import Model
-from gbpn.predict.completed import output_names
+from gbpn.predict.completed import CompletedDepth, output_names
 from gbpn.predict.completer import DepthCompleter
 from gbpn.predict.sources import MEASUREMENTS, Sensor, is_colmap
 from gbpn.validity import measured
+
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
+"""Errors of writing that every further frame would meet too."""
+LONGEST_MESSAGE = 500
+"""Characters that are told of a failure."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +52,8 @@ class Outcome:
     """"written", "kept" (was there already) or "failed"."""
     message: str = ""
     notices: tuple[str, ...] = ()
+    dropped: int = 0
+    """Measurements that were not used, since the rest contradicts them."""
     files: tuple[Path, ...] = ()
 
 
@@ -154,6 +163,7 @@ class Run:
     def all(self, frames: Sequence[Job], workers: int = 1) -> Iterator[Outcome]:
         """Outcomes as frames end; at most `workers` frames are in memory at a time."""
         identity = self._identity()
+        remove_leftovers(self.output)
         if workers == 1:
             for frame in frames:
                 yield self.one(frame, identity)
@@ -175,33 +185,54 @@ class Run:
                     future.cancel()
 
     def one(self, job: Job, identity: dict[str, Any]) -> Outcome:
-        """One frame; what is wrong with it is an outcome, what is wrong with the folder an error."""
+        """One frame; what is wrong with it is an outcome, a disk that takes no more an error."""
         try:
-            if job.problem:
-                raise InputError(f"{job.image}: {job.problem}")
-            record = {**identity, "inputs": [_state(p) for p in (job.image, job.sparse) if p]}
-            place = self.output / f"{job.name}.json"
-            if not self.again and (files := _finished(place, record)):
-                return Outcome(job=job, state="kept", files=tuple(files))
-            result = self.completer.complete(self.sensor.read(job.image, job.sparse), sigmas=True)
+            return self._one(job, identity)
+        except _NoRoom as error:
+            raise GbpnError(
+                f"{error}; what was finished is kept: make room and run the same command again"
+            ) from error
         except GbpnError as error:
-            return Outcome(job=job, state="failed", message=str(error))
-        except (MemoryError, RuntimeError) as error:  # torch has no class of its own for it on CPUs
-            if isinstance(error, RuntimeError) and "memory" not in str(error):
-                raise
-            return Outcome(job=job, state="failed", message=f"{job.image}: not enough memory")
+            return Outcome(job=job, state="failed", message=_short(str(error)))
+        except Exception as error:  # whatever it is, the other frames are not to blame
+            lacks = isinstance(error, MemoryError) or "not enough memory" in str(error)
+            reason = "not enough memory" if lacks else f"{type(error).__name__}: {error}"
+            return Outcome(job=job, state="failed", message=_short(f"{job.image}: {reason}"))
+
+    def _one(self, job: Job, identity: dict[str, Any]) -> Outcome:
+        if job.problem:
+            raise InputError(f"{job.image}: {job.problem}")
+        record = {**identity, "inputs": [_state(p) for p in (job.image, job.sparse) if p]}
+        place = self.output / f"{job.name}.json"
+        if not self.again and (files := _finished(place, record)):
+            return Outcome(job=job, state="kept", files=tuple(files))
+        result = self.completer.complete(self.sensor.read(job.image, job.sparse), sigmas=True)
         try:
-            files = result.save(self.output, job.name, cloud=self.cloud)
-            facts = {
-                "measurements": int(measured(result.sparse).sum()),
-                "observed": float(result.observed.mean()),
-                "notices": result.notices,
-                "files": [file.name for file in files],
-            }
-            write_text(place, json.dumps({**facts, **record}, indent=1) + "\n")
+            files = self._write(result, job.name, place, record)
         except OSError as error:
-            raise GbpnError(f"cannot write to {self.output}: {error.strerror or error}") from error
-        return Outcome(job=job, state="written", notices=result.notices, files=(*files, place))
+            kind = _NoRoom if error.errno in FULL else GbpnError
+            raise kind(f"cannot write to {self.output}: {error.strerror or error}") from error
+        return Outcome(
+            job=job,
+            state="written",
+            notices=tuple(notice for notice in result.notices if notice != result.outlier_notice),
+            dropped=int(result.dropped.sum()),
+            files=(*files, place),
+        )
+
+    def _write(self, result: CompletedDepth, name: str, place: Path, record: dict[str, Any]) -> list[Path]:
+        """The old record goes first and the new one comes last: there is none beside files of two runs."""
+        place.unlink(missing_ok=True)
+        files = result.save(self.output, name, cloud=self.cloud)
+        facts = {
+            "measurements": int(measured(result.sparse).sum()),
+            "dropped": _points(result),
+            "observed": float(result.observed.mean()),
+            "notices": result.notices,
+            "files": {file.name: _contents(file) for file in files},
+        }
+        write_text(place, json.dumps({**facts, **record}, indent=1) + "\n", durable=True)
+        return files
 
     def _identity(self) -> dict[str, Any]:
         """What an answer depends on besides its own inputs."""
@@ -216,6 +247,7 @@ class Run:
             "weights": weights_checksum(completer.model),
             "iterations": list(completer.iterations),
             "solver": completer.solver,
+            "outliers": completer.outliers,
             "cloud": self.cloud,
             "settings": settings,
         }
@@ -238,12 +270,32 @@ def _state(path: Path) -> list[Any]:
     return [path.name, status.st_size, status.st_mtime_ns]
 
 
+def _points(result: CompletedDepth) -> list[str]:
+    """The measurements that were not used, each as --points takes it: x,y,depth."""
+    depth = result.sparse[0].numpy()
+    return [f"{x},{y},{depth[y, x]:g}" for y, x in np.argwhere(result.dropped)]
+
+
+def _contents(file: Path) -> dict[str, Any]:
+    """Size and checksum."""
+    return {"bytes": file.stat().st_size, "crc32": checksum(file)}
+
+
 def _finished(place: Path, record: dict[str, Any]) -> list[Path]:
-    """The files of an earlier run that says it did the same; empty if it did not."""
+    """The files of an earlier run that says it did the same; empty if it did not, or if they have changed."""
     try:
         stored = json.loads(place.read_text(encoding="utf-8"))
         same = all(stored[key] == value for key, value in json.loads(json.dumps(record)).items())
-        files = [place.parent / name for name in stored["files"]]
-    except (OSError, ValueError, KeyError, TypeError):
+        files = {place.parent / Path(name).name: contents for name, contents in stored["files"].items()}
+        whole = same and all(_contents(file) == contents for file, contents in files.items())
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return []
-    return files if same and all(file.is_file() for file in files) else []
+    return list(files) if whole else []
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= LONGEST_MESSAGE else f"{text[:LONGEST_MESSAGE]}…"
+
+
+class _NoRoom(GbpnError):
+    """Nothing more can be written."""

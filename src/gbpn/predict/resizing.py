@@ -43,8 +43,14 @@ def enlarge(answer: DepthDistribution, height: int, width: int) -> DepthDistribu
     def resize(maps: Tensor) -> Tensor:
         return functional.interpolate(maps, size=(height, width), mode="bilinear")
 
+    dropped = None
+    if answer.dropped is not None:  # a measurement went to the pixel that its centre lies in
+        dropped = (
+            functional.interpolate(answer.dropped.float(), size=(height, width), mode="nearest-exact") > 0
+        )
     return replace(
         answer,
+        dropped=dropped,
         mean=resize(answer.mean),
         confidence_logit=resize(answer.confidence_logit),
         belief_precision=resize(answer.belief_precision) * torch.isfinite(resize(answer.mean)),

@@ -24,6 +24,8 @@ DEPTH, CONFIDENCE, ERROR = "turbo_r", "viridis", "magma"
 UNKNOWN = (60, 60, 60)
 """Colour where there is no value."""
 TEXT, BACKGROUND = (30, 30, 30), (255, 255, 255)
+CROSS = (255, 0, 255)
+"""Colour of crosses over measurements that were not used: of no depth."""
 FEW = 10
 """Measurements up to which each gets a ring."""
 GAP, TITLE, BAR = 6, 18, 58
@@ -55,8 +57,13 @@ def photo(image: Tensor) -> Array:
     return (image.detach().cpu().clamp(0, 1) * 255 + 0.5).byte().permute(1, 2, 0).numpy()
 
 
-def measurements(image: Tensor, sparse: Tensor, low: float, high: float) -> Array:
-    """The darkened grey image with the measured points on it, enlarged where they are few."""
+def measurements(
+    image: Tensor, sparse: Tensor, low: float, high: float, crossed: Array | None = None
+) -> Array:
+    """The darkened grey image with the measured points on it, enlarged where they are few.
+
+    Those at rows and columns `crossed` [2, N] get a cross.
+    """
     picture: Array = (photo(image).mean(2, keepdims=True) * 0.35).astype(np.uint8).repeat(3, 2)
     depth = sparse[0].detach().cpu().numpy()
     rows, columns = np.nonzero(depth > 0)
@@ -69,6 +76,8 @@ def measurements(image: Tensor, sparse: Tensor, low: float, high: float) -> Arra
         _dot(picture, rows, columns, radius + 3, np.full_like(paint, 255))
         radius += 1
     _dot(picture, rows, columns, radius, paint)
+    if crossed is not None:
+        _cross(picture, crossed[0], crossed[1], radius + 2)
     return picture
 
 
@@ -80,6 +89,14 @@ def _dot(picture: Array, rows: Array, columns: Array, radius: int, paint: Array)
             if dy * dy + dx * dx <= radius * radius + 1:
                 y, x = np.clip(rows + dy, 0, height - 1), np.clip(columns + dx, 0, width - 1)
                 picture[y, x] = paint
+
+
+def _cross(picture: Array, rows: Array, columns: Array, arm: int) -> None:
+    """Diagonal crosses around pixels, cut off at the border."""
+    height, width = picture.shape[:2]
+    for step in range(-arm, arm + 1):
+        for dy, dx in ((step, step), (step, -step)):
+            picture[np.clip(rows + dy, 0, height - 1), np.clip(columns + dx, 0, width - 1)] = CROSS
 
 
 def with_bar(picture: Array, low: float, high: float, palette: str, unit: str = "m") -> Array:

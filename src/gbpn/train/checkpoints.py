@@ -1,7 +1,12 @@
-"""Run state on disk: complete files only, the last few and the best."""
+"""Run state on disk: complete files only, the last few and the best.
+
+A checkpoint is a zip archive, as torch writes it, whose parts carry a CRC-32 each. Torch does not look at
+them; here they are checked before anything is read.
+"""
 
 from __future__ import annotations
 
+import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +17,8 @@ from gbpn.atomic_files import PARTIAL, replacing
 from gbpn.errors import TrainingError
 
 PREFIX, SUFFIX = "step-", ".pt"
+DAMAGED = "damaged-"
+"""What the names of checkpoints that cannot be read are made to begin with."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +36,24 @@ class Checkpoints:
         found = self._all()
         return found[-1] if found else None
 
+    def set_damaged_aside(self) -> list[str]:
+        """Rename the newest checkpoints up to the first sound one; what is wrong with each, in words."""
+        reasons: list[str] = []
+        while (newest := self.latest()) is not None:
+            try:
+                self.read(newest)
+            except TrainingError as error:
+                newest.replace(newest.with_name(f"{DAMAGED}{newest.name}"))
+                reasons.append(str(error))
+                continue
+            return reasons
+        if reasons:
+            raise TrainingError(
+                f"no checkpoint in {self.folder} can be read; the last tried: {reasons[-1]}: "
+                "start anew with another --out"
+            )
+        return reasons
+
     def write(self, step: int, state: dict[str, Any]) -> Path:
         """Write the state of `step`, then remove all but the newest `keep`."""
         path = self.folder / f"{PREFIX}{step:08d}{SUFFIX}"
@@ -40,12 +65,18 @@ class Checkpoints:
     def read(self, path: Path) -> dict[str, Any]:
         """Load on the CPU, tensors and plain values only."""
         try:
-            state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
-            return state
-        except Exception as error:
+            with zipfile.ZipFile(path) as archive:
+                broken = archive.testzip()
+            state = None if broken else torch.load(path, map_location="cpu", weights_only=True)
+        except Exception as error:  # a damaged archive fails in many ways
+            raise TrainingError(f"checkpoint {path} cannot be read: truncated or damaged") from error
+        if broken:
             raise TrainingError(
-                f"checkpoint {path} cannot be read ({error}): delete it to resume from the one before"
-            ) from error
+                f"checkpoint {path} is damaged: the checksum of its part {broken} does not fit"
+            )
+        if not isinstance(state, dict):
+            raise TrainingError(f"checkpoint {path} holds no state of a run but {type(state).__name__}")
+        return state
 
     def _all(self) -> list[Path]:
         return sorted(self.folder.glob(f"{PREFIX}*{SUFFIX}"))

@@ -6,7 +6,7 @@ import math
 import signal
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,7 @@ from gbpn.train.learner import Learner, trained_with
 from gbpn.train.progress import TrainingProgress
 from gbpn.train.recipe import Recipe
 from gbpn.train.run_folder import RunFolder
+from gbpn.train.run_lock import locked
 from gbpn.train.sigma_calibration import calibrate
 from gbpn.train.step_sampler import StepSampler
 from gbpn.train.summary import write_summary
@@ -77,14 +78,36 @@ def train(
     fabric = _fabric(machine)
     fabric.launch()
     folder = RunFolder(out)
-    if fabric.is_global_zero:
-        folder.open(recipe, resume=resume)
-    fabric.barrier()
+    try:
+        with ExitStack() as stack:
+            damaged: list[str] = []
+            if fabric.is_global_zero:
+                if not resume or out.is_dir():
+                    stack.enter_context(locked(out))
+                folder.open(recipe, resume=resume)
+                damaged = folder.checkpoints.set_damaged_aside() if resume else []
+            fabric.barrier()
+            return _perform(recipe, data, folder, fabric, machine, resume, damaged)
+    except OSError as error:
+        raise TrainingError(
+            f"the run in {out} cannot go on: {error}; its last checkpoint is intact: continue with --resume"
+        ) from error
+
+
+def _perform(
+    recipe: Recipe,
+    data: Path | None,
+    folder: RunFolder,
+    fabric: Any,
+    machine: Machine,
+    resume: bool,
+    damaged: list[str],
+) -> TrainingResult:
     if recipe.batch % fabric.world_size:
         raise TrainingError(
             f"batch must divide by the number of processes; got {recipe.batch} and {fabric.world_size}"
         )
-    return _Run(recipe, data, folder, fabric, machine, resume).go()
+    return _Run(recipe, data, folder, fabric, machine, resume).go(damaged)
 
 
 class _Run:
@@ -121,7 +144,8 @@ class _Run:
         if resume:
             self._restore()
 
-    def go(self) -> TrainingResult:
+    def go(self, damaged: list[str]) -> TrainingResult:
+        """The whole loop; `damaged` says which checkpoints had to be set aside before it."""
         recipe, fabric = self.recipe, self.fabric
         watch = TrainingProgress(
             self.folder.path,
@@ -131,15 +155,16 @@ class _Run:
             progress=self.machine.progress,
         )
         with watch, _stop_requests() as stop:
+            for reason in damaged:
+                watch.say(f"[yellow]warning:[/] going on from step {self.step}, since", about=reason)
             clock = time.perf_counter()
             for batch, failures in self._batches():
                 self._count(failures, watch)
                 recorded = self.step == 0 or (self.step + 1) % RECORD_EVERY == 0
                 numbers = self._learn(batch, detailed=recorded)
                 if self.broken:
-                    watch.say(
-                        f"[yellow]skipped:[/] step {self.step}, no finite gradient; {', '.join(batch.names)}"
-                    )
+                    about = ", ".join(batch.names)
+                    watch.say(f"[yellow]skipped:[/] step {self.step}, no finite gradient;", about=about)
                 self.step += 1
                 now = time.perf_counter()
                 numbers["samples_per_s"], clock = recipe.batch / (now - clock), now
@@ -222,7 +247,7 @@ class _Run:
 
     def _count(self, failures: list[str], watch: TrainingProgress) -> None:
         for failure in failures:
-            watch.say(f"[yellow]skipped:[/] {failure}")
+            watch.say("[yellow]skipped:[/]", about=failure)
         self.failures += len(failures)
         if self.failures > self.recipe.bad_samples:
             raise TrainingError(

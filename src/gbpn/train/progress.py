@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import warnings
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -10,7 +11,10 @@ from types import TracebackType
 from typing import Any
 
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from gbpn.atomic_files import write_text
 
 
 class Table:
@@ -31,19 +35,36 @@ class Table:
             csv.DictWriter(file, self.columns).writerow(row)
 
     def _write(self, rows: Iterable[Mapping[str, Any]]) -> None:
-        with open(self.path, "w", newline="") as file:
-            if self.columns:
-                writer = csv.DictWriter(file, self.columns)
-                writer.writeheader()
-                writer.writerows(rows)
+        file = io.StringIO(newline="")
+        if self.columns:
+            writer = csv.DictWriter(file, self.columns)
+            writer.writeheader()
+            writer.writerows(rows)
+        write_text(self.path, file.getvalue())
 
 
 def read_rows(path: Path) -> list[dict[str, str]]:
-    """Rows of a CSV file; none if it is not there."""
+    """Sound rows of a CSV file of numbers; none if it is not there. What an interruption tore is left out."""
     if not path.is_file():
         return []
-    with open(path, newline="") as file:
-        return list(csv.DictReader(file))
+    text = path.read_text(encoding="utf-8", errors="replace").replace("\0", "\N{REPLACEMENT CHARACTER}")
+    lines = text.splitlines(keepends=True)
+    if lines and not lines[-1].endswith("\n"):
+        lines.pop()  # torn, even where its beginning looks like a row
+    rows = csv.DictReader(lines, restkey="", restval="?")
+    return [
+        row
+        for row in rows
+        if "step" in row and row["step"].isdecimal() and all(map(_is_number, row.values()))
+    ]
+
+
+def _is_number(cell: str | list[str]) -> bool:
+    """Whether a cell is a number or empty; cells without a column come as a list."""
+    try:
+        return not cell or bool(float(cell) or True)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return False
 
 
 class TrainingProgress:
@@ -95,8 +116,9 @@ class TrainingProgress:
         line = "  ".join(f"{name} {value:.4f}" for name, value in numbers.items())
         self.say(f"step {step}: {line}{'  [bold green]best so far[/]' if best else ''}")
 
-    def say(self, text: str) -> None:
-        self._progress.console.print(text, highlight=False)
+    def say(self, text: str, *, about: str = "") -> None:
+        """A line; `about` is printed after it as it is, even where a file name looks like markup."""
+        self._progress.console.print(f"{text} {escape(about)}".rstrip(), highlight=False)
 
     def _scalars(self, group: str, step: int, numbers: Mapping[str, float]) -> None:
         if self._board is not None:

@@ -47,7 +47,7 @@ class RunFolder:
         if resume:
             if not file.is_file():
                 raise TrainingError(f"nothing to resume in {self.path}: it has no recipe.json; drop --resume")
-            found = json.loads(file.read_text())
+            found = _recipe_of(file)
             differing = sorted(k for k in wanted.keys() | found.keys() if wanted.get(k) != found.get(k))
             if differing:
                 raise TrainingError(
@@ -67,7 +67,19 @@ class RunFolder:
         self.write_text(name, json.dumps(value, indent=1) + "\n")
 
     def write_text(self, name: str, text: str) -> None:
-        write_text(self.path / name, text)
+        write_text(self.path / name, text, durable=True)
+
+
+def _recipe_of(file: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(file.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise TrainingError(
+            f"{file} is damaged ({error}): write the recipe of this run into it again, or choose a new --out"
+        ) from error
+    if not isinstance(found, dict):
+        raise TrainingError(f"{file} must hold a recipe; got {type(found).__name__}: choose a new --out")
+    return found
 
 
 def environment() -> dict[str, Any]:

@@ -1,21 +1,22 @@
 """Weight files: safetensors with the configuration inside, and the authors' released files.
 
 A file of ours carries in its metadata: `format` "gbpn", `version`, `config`, `card` (licence, training data,
-numbers) and `calibration`, the last three as JSON.
+numbers) and `calibration`, the last three as JSON; and `crc32` of all of it and of the tensors, so that a
+flipped bit is noticed. Files of earlier releases have no checksum and are read without.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import pickle
+import zlib
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Protocol
 
 import torch
-from safetensors import SafetensorError, safe_open
+from safetensors import safe_open
 from safetensors.torch import save as to_bytes
 from torch import Tensor
 
@@ -27,6 +28,8 @@ from gbpn.errors import CheckpointError
 __all__ = ["EMBEDDED", "FORMAT", "VERSION", "Saveable", "read", "save"]
 
 FORMAT, VERSION = "gbpn", 1
+CHECKSUM = "crc32"
+"""Key of the checksum in the metadata."""
 EMBEDDED = Path(__file__).parent
 """Where the weight files lie that come with the package."""
 
@@ -70,7 +73,20 @@ def save(
         "card": json.dumps(dict(model.card if card is None else card)),
         "calibration": json.dumps(calibration),
     }
-    return write_bytes(path, to_bytes(stored, metadata))
+    metadata[CHECKSUM] = _checksum(stored, metadata)
+    return write_bytes(path, to_bytes(stored, metadata), durable=True)
+
+
+def _checksum(tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> str:
+    """CRC-32 of names, shapes, values and all other metadata, in an order that no file changes."""
+    total = 0
+    for key in sorted(metadata.keys() - {CHECKSUM}):
+        total = zlib.crc32(f"{key}={metadata[key]}\n".encode(), total)
+    for name in sorted(tensors):
+        tensor = tensors[name].contiguous()
+        total = zlib.crc32(f"{name} {tensor.dtype} {list(tensor.shape)}\n".encode(), total)
+        total = zlib.crc32(tensor.reshape(-1).view(torch.uint8).numpy().data, total)
+    return f"{total:08x}"
 
 
 def _stored(tensor: Tensor, half: bool) -> Tensor:
@@ -85,21 +101,38 @@ def read(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
     """Tensors and metadata of a weight file; an error names what is wrong with it."""
     if not path.is_file():
         raise CheckpointError(f"no weight file at {path}")
-    if path.suffix == ".safetensors":
-        try:
-            with safe_open(path, framework="pt") as file:
-                metadata = file.metadata() or {}
-                return {name: file.get_tensor(name) for name in file.keys()}, metadata  # noqa: SIM118
-        except (SafetensorError, OSError) as error:
-            raise CheckpointError(f"{path} is truncated or not a safetensors file: {error}") from error
+    tensors, metadata = _read_ours(path) if path.suffix == ".safetensors" else (_read_released(path), {})
+    for name, tensor in tensors.items():
+        if tensor.is_floating_point() and not bool(tensor.isfinite().all()):
+            raise CheckpointError(
+                f"{path} holds NaN or infinity in {name}: such weights answer nothing; take an earlier file"
+            )
+    return tensors, metadata
+
+
+def _read_ours(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
+    try:
+        with safe_open(path, framework="pt") as file:
+            metadata = file.metadata() or {}
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except Exception as error:  # a damaged header fails in many ways
+        raise CheckpointError(f"{path} is truncated or not a safetensors file: {error}") from error
+    ours = metadata.get("version") == str(VERSION)
+    if ours and CHECKSUM in metadata and metadata[CHECKSUM] != _checksum(tensors, metadata):
+        raise CheckpointError(f"{path} is damaged: its checksum does not fit; copy or download it again")
+    return tensors, metadata
+
+
+def _read_released(path: Path) -> dict[str, Tensor]:
     try:
         content = torch.load(path, map_location="cpu", weights_only=True)
-    except (RuntimeError, EOFError, pickle.UnpicklingError, OSError, KeyError, ValueError) as error:
-        reason = str(error).partition("\n")[0]
-        raise CheckpointError(f"{path} is truncated or not a file of plain tensors: {reason}") from error
+    except Exception as error:
+        raise CheckpointError(
+            f"{path} is truncated or not a file of plain tensors; nothing else is read from such a file"
+        ) from error
     tensors = content.get("net", content) if isinstance(content, dict) else None
     if not isinstance(tensors, dict) or not all(isinstance(t, Tensor) for t in tensors.values()):
         raise CheckpointError(
             f"{path} must hold tensors by name, or such a table under 'net'; got {type(content).__name__}"
         )
-    return tensors, {}
+    return tensors
