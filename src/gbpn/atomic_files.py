@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from gbpn.errors import WriteError
+
 __all__ = ["PARTIAL", "replacing", "write_bytes", "write_text"]
 
 PARTIAL = ".gbpn-partial-"
@@ -18,21 +20,28 @@ PARTIAL = ".gbpn-partial-"
 def replacing(path: str | os.PathLike[str], *, durable: bool = False) -> Iterator[Path]:
     """A temporary path in the same folder that becomes `path` if the block succeeds, and goes if it fails.
 
+    What the system refuses (no space, no permission, a folder in the way) is a `WriteError`.
+
     durable  wait until the contents are on the disk before the name points to them: survives a power cut
     """
     path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=PARTIAL, suffix=path.suffix)
-    os.close(handle)
     try:
-        yield Path(name)
-        if durable:
-            _to_disk(name)
-        os.chmod(name, 0o666 & ~_mask())  # mkstemp makes private files; an output is an ordinary one
-        os.replace(name, path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=PARTIAL, suffix=path.suffix)
+        os.close(handle)
+        try:
+            yield Path(name)
+            if durable:
+                _to_disk(name)
+            os.chmod(name, 0o666 & ~_mask())  # mkstemp makes private files; an output is an ordinary one
+            os.replace(name, path)
+        except BaseException:
+            Path(name).unlink(missing_ok=True)
+            raise
+    except WriteError:
         raise
+    except OSError as error:
+        raise WriteError(f"{path}: cannot be written ({error.strerror or error})") from error
 
 
 def write_bytes(path: str | os.PathLike[str], data: bytes, *, durable: bool = False) -> Path:

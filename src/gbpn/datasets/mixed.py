@@ -22,8 +22,9 @@ import torch
 from torch import Tensor
 
 from gbpn.augmentation import geometry
+from gbpn.border import reading
 from gbpn.errors import DatasetError, InputError
-from gbpn.formats.depth_files import read_depth
+from gbpn.formats.depth_files import read_depth, require_scale
 from gbpn.formats.images import SUFFIXES, read_pixels, to_tensor
 from gbpn.sample import Sample
 from gbpn.sensors.speckles import drop_speckles
@@ -201,12 +202,11 @@ def _find_scenes(root: Path) -> list[Scene]:
         raise DatasetError(f"{root}: no meta.json below; expected {TREE}")
     scenes = []
     for file in sorted(files):
-        try:
+        with reading(file, "a JSON object with K and a positive depth_scale"):
             meta = json.loads(file.read_text())
-        except (OSError, ValueError) as error:
-            raise DatasetError(f"{file}: not readable as JSON ({error})") from error
-        if not isinstance(meta, dict) or not float(meta.get("depth_scale", 0)) > 0:
-            raise DatasetError(f"{file}: wanted an object with K and a positive depth_scale")
+            if not isinstance(meta, dict):
+                raise ValueError(f"a {type(meta).__name__}")
+            require_scale(float(meta.get("depth_scale", 0)))
         folder = file.parent.resolve()
         scenes.append(Scene(folder=file.parent, name=f"{folder.parent.name}/{folder.name}", meta=meta))
     return scenes
