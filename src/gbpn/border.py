@@ -1,8 +1,8 @@
 """The border: what comes from outside is right, or one error says what is wrong with it.
 
-Every reader of a file, and every function that takes what a caller has, runs inside `reading` or `taking`. What
-a library raises there becomes a `GbpnError` of at most `LONGEST_MESSAGE` characters that names the source, what
-was wanted, what was found and what to do. Sizes are checked as declared, before memory is taken for them.
+Every reader of a file, and every function that takes what a caller has, runs inside `reading` or `taking`.
+What a library raises there becomes a `GbpnError` of at most `LONGEST_MESSAGE` characters that names the
+source, what was wanted, what was found and what to do. Sizes are checked as declared, before memory is taken.
 """
 
 from __future__ import annotations
@@ -22,30 +22,29 @@ LONGEST_MESSAGE = 500
 LONGEST_NAME = 160
 """Characters of a file's name in a message; of longer ones the beginning and the end are shown."""
 MEGAPIXELS = 64.0
-"""Largest picture, depth map or camera that is read; the environment variable GBPN_MAX_MEGAPIXELS changes it."""
+"""Largest picture, depth map or camera that is read; the variable GBPN_MAX_MEGAPIXELS changes it."""
 
 
 @contextmanager
 def reading(
-    path: str | os.PathLike[str], wanted: str, advice: str = "", *, error: type[GbpnError] = DatasetError
+    path: str | os.PathLike[str], kind: str, expected: str, *, error: type[GbpnError] = DatasetError
 ) -> Iterator[Path]:
     """Whatever goes wrong inside is an `error` about the file `path`, which must be an ordinary one.
 
-    wanted  what the file should hold: "a 16-bit depth picture"
-    advice  what to do where it does not; "is the file damaged?" if there is nothing better
+    kind      what the file is: "depth file"
+    expected  what it should hold: "one number per pixel"
     """
     name = shown(path)
     try:
         file = Path(path)
         if not file.is_file():
-            raise error(f"{name}: {_absence(file)}; wanted {wanted}")
+            raise error(f"{name}: {_absence(file, kind)}; expected {expected}")
         yield file
     except GbpnError as problem:
         raise _short(problem) from problem.__cause__
     except Exception as problem:
-        raise error(
-            _message(name, wanted, problem, advice or "is the file whole and of this kind?")
-        ) from problem
+        found = f"{name}: not a readable {kind} ({_found(problem)})"
+        raise error(shown(f"{found}; expected {expected}: is the file whole?", LONGEST_MESSAGE)) from problem
 
 
 @contextmanager
@@ -56,7 +55,8 @@ def taking(name: str, wanted: str) -> Iterator[None]:
     except GbpnError as problem:
         raise _short(problem) from problem.__cause__
     except Exception as problem:
-        raise InputError(_message(name, wanted, problem, "convert it first")) from problem
+        found = f"{name} must be {wanted}; got {_found(problem)}: convert it first"
+        raise InputError(shown(found, LONGEST_MESSAGE)) from problem
 
 
 def most_pixels() -> int:
@@ -77,8 +77,8 @@ def require_size(what: str, height: int, width: int) -> None:
         raise InputError(f"{what} must have at least one pixel; got {_number(width)}×{_number(height)}")
     if height * width > (most := most_pixels()):
         raise InputError(
-            f"{what} of {_number(width)}×{_number(height)} pixels is larger than {most / 1e6:g} megapixels: reduce "
-            "it, or raise the limit with the environment variable GBPN_MAX_MEGAPIXELS"
+            f"{what} of {_number(width)}×{_number(height)} pixels is larger than {most / 1e6:g} megapixels: "
+            "reduce it, or raise the limit with the environment variable GBPN_MAX_MEGAPIXELS"
         )
 
 
@@ -88,19 +88,16 @@ def shown(text: object, most: int = LONGEST_NAME) -> str:
     return line if len(line) <= most else f"{line[: most // 2 - 1]}…{line[len(line) - most // 2 + 1 :]}"
 
 
-def _absence(file: Path) -> str:
+def _absence(file: Path, kind: str) -> str:
     if file.is_dir():
-        return "this is a folder"
-    return "this is not an ordinary file" if file.exists() else "no such file"
+        return f"a folder, not a {kind}"
+    return f"not an ordinary file, so no {kind}" if file.exists() else f"no such {kind}"
 
 
-def _message(name: str, wanted: str, problem: Exception, advice: str) -> str:
+def _found(problem: Exception) -> str:
     if isinstance(problem, MemoryError):
-        return shown(f"{name}: wanted {wanted}; it does not fit into memory: reduce it", LONGEST_MESSAGE)
-    found = shown(problem, LONGEST_NAME) or "nothing that could be read"
-    return shown(
-        f"{name}: wanted {wanted}; got {type(problem).__name__} ({found}): {advice}", LONGEST_MESSAGE
-    )
+        return "it does not fit into memory"
+    return shown(f"{type(problem).__name__}: {problem}")
 
 
 def _short(problem: GbpnError) -> GbpnError:

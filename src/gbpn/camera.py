@@ -57,8 +57,8 @@ def fitted_intrinsics(intrinsics: Tensor, height: int, width: int) -> tuple[Tens
     ratios = fx / longer, fy / longer
     if min(ratios) < POSSIBLE_FOCAL[0] or max(ratios) > POSSIBLE_FOCAL[1]:
         raise InputError(
-            f"{got} are not possible ({POSSIBLE_FOCAL[0]:g} to {POSSIBLE_FOCAL[1]:g} times the longer side are): "
-            "are the intrinsics those of this picture, in pixels?"
+            f"{got} are not possible; wanted {POSSIBLE_FOCAL[0]:g} to {POSSIBLE_FOCAL[1]:g} times the longer "
+            "side: are the intrinsics those of this picture, in pixels?"
         )
     if abs(cx) > 10 * width or abs(cy) > 10 * height:
         raise InputError(

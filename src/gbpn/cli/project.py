@@ -197,7 +197,7 @@ def _stems(output: Path, names: list[str]) -> dict[str, str]:
         place = contained(output / "sparse", stem, ".npy")
         if place in places:
             raise InputError(
-                f"{shown(places[place])} and {shown(name)} would be written to the same file: rename one of them"
+                f"{shown(places[place])} and {shown(name)} would be written to one file: rename one"
             )
         places[place], stems[name] = name, stem
     return stems

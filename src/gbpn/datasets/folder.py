@@ -153,7 +153,7 @@ def _find(root: Path, folders: tuple[str, ...], stem: str) -> Path | None:
 
 def _read_list(path: Path) -> list[Files]:
     frames = []
-    with reading(path, "a list of frames, one per line"):
+    with reading(path, "list", "one frame per line"):
         lines = path.read_text().splitlines()
     for number, line in enumerate(lines, start=1):
         if not line.strip() or line.lstrip().startswith("#"):

@@ -84,7 +84,7 @@ def _read(path: Path) -> tuple[np.ndarray, np.ndarray]:
         import h5py  # type: ignore[import-untyped, unused-ignore]
     except ImportError as error:
         raise BackendError("reading NYUv2's HDF5 files needs h5py: pip install gbpn[data]") from error
-    with reading(path, "an HDF5 file with rgb and depth"), h5py.File(path, "r") as file:
+    with reading(path, "HDF5 file", "rgb and depth"), h5py.File(path, "r") as file:
         rgb, depth = _array(file, "rgb", 3), _array(file, "depth", 1)
         if rgb.dtype != np.uint8:
             raise ValueError(f"rgb of {rgb.dtype}, not uint8")

@@ -87,7 +87,7 @@ class VoidDataset:
 
     def _read_list(self, prefix: str, kind: str) -> list[Path]:
         path = self.folder / f"{prefix}_{kind}.txt"
-        with reading(path, f"a list of files, one per line, in {TREE}"):
+        with reading(path, "list", TREE):
             lines = path.read_text().splitlines()
             return [self._resolve(line.strip()) for line in lines if line.strip()]
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -19,8 +20,9 @@ from rich.table import Table
 
 from gbpn.atomic_files import write_bytes, write_text
 from gbpn.backends import fastest_device
+from gbpn.border import LONGEST_MESSAGE, shown
 from gbpn.datasets import open_dataset
-from gbpn.errors import InputError
+from gbpn.errors import GbpnError, InputError
 from gbpn.evaluate import published, runtime, suites
 from gbpn.evaluate.figures import contact_sheets, propagation
 from gbpn.evaluate.methods import BASELINES, distinct, method_entry, weight_entries
@@ -101,7 +103,10 @@ def perform(request: Request, console: Console) -> Report:
     console.print(report.terminal())
     write_page(request, suite, plan, report)
     if failed := report.to_json()["failed"]:
-        console.print(f"[yellow]{len(failed)} failed, listed in the report; the first: {failed[0]}[/]")
+        first = escape(shown(failed[0], LONGEST_MESSAGE))
+        console.print(f"[yellow]{len(failed)} failed, listed in the report; the first: {first}[/]")
+        if not report.samples:
+            raise GbpnError(shown(f"no frame could be evaluated; the first: {failed[0]}", LONGEST_MESSAGE))
     console.print(f"report: {request.output / 'index.html'}")
     return report
 

@@ -1,4 +1,4 @@
-""".npy and .npz files → arrays of numbers; shapes are looked at before memory is taken, pickles never opened."""
+""".npy and .npz files → arrays of numbers: shapes are checked before memory is taken, no pickles."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def require_numbers(shape: tuple[int, ...], kind: np.dtype[Any], most: int | Non
 
 
 def numeric(values: Any) -> np.ndarray:
-    """[...] of real numbers from whatever NumPy understands; lists of differing lengths, words and objects raise."""
+    """[...] of real numbers from what NumPy understands; ragged lists, words and objects raise."""
     array = np.asarray(values)
     require_numbers(array.shape, array.dtype)
     return array

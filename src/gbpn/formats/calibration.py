@@ -45,7 +45,7 @@ def read_intrinsics(path: str | Path) -> Tensor:
 
 def _named(path: Path, numbers: np.ndarray) -> Tensor:
     """`intrinsics_of` with the name of the file in its error."""
-    with reading(path, "intrinsics"):
+    with reading(path, "calibration file", "intrinsics"):
         try:
             return intrinsics_of(numbers)
         except InputError as error:
@@ -94,7 +94,7 @@ def _require_rigid(path: Path, matrix: np.ndarray) -> None:
 
 def read_kitti_table(path: str | Path) -> dict[str, np.ndarray]:
     """KITTI's `name: numbers` lines; lines without numbers (dates) are left out."""
-    with reading(path, "a KITTI calibration file") as file:
+    with reading(path, "calibration file", "KITTI's lines of a name and numbers") as file:
         lines = file.read_text(errors="replace").splitlines()
     table = {}
     for line in lines:
@@ -128,7 +128,7 @@ def kitti_calibration(path: str | Path, camera: int = 2) -> SensorCalibration:
         if not found:
             raise DatasetError(f"{path}: expected {' or '.join(names)} in this folder")
         path = found[0]
-    with reading(path, "KITTI's P, R and Tr with all their numbers"):
+    with reading(path, "calibration file", "KITTI's P, R and Tr with all their numbers"):
         return _kitti_calibration(path, camera)
 
 
@@ -171,7 +171,7 @@ def _scanner_to_reference(path: Path, table: dict[str, np.ndarray]) -> np.ndarra
 
 
 def _read_numbers(path: Path, key: str) -> np.ndarray:
-    with reading(path, f"a matrix of numbers ({key})", "write 3×3, 3×4, 4×4 or four numbers"):
+    with reading(path, "file of numbers", f"a matrix ({key}) of 3×3, 3×4, 4×4 or four numbers"):
         if path.stat().st_size > LARGEST_MATRIX:
             raise ValueError(f"a file of {path.stat().st_size} bytes")
         if path.suffix == ".npy":

@@ -108,7 +108,7 @@ def read_model(folder: str | Path) -> Reconstruction:
 
 
 def _whole(reader: Callable[[Path], Any], file: Path) -> Any:
-    with reading(file, f"the {file.stem} of a COLMAP model", "a damaged model? Export it again"):
+    with reading(file, "part of a COLMAP model", f"{file.stem} as COLMAP writes them"):
         return reader(file)
 
 

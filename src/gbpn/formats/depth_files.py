@@ -80,7 +80,7 @@ def require_scale(scale: float | None) -> None:
     number = isinstance(scale, int | float | np.number) and not isinstance(scale, bool)
     if scale is not None and not (number and math.isfinite(scale) and 1e-12 < scale < 1e12):
         raise InputError(
-            f"depth scale must be a positive number (metres = value / scale); got {shown(repr(scale))}: "
+            f"depth scale must be positive and finite (metres = value / scale); got {shown(repr(scale))}: "
             "1000 for millimetres, 256 for KITTI"
         )
 
@@ -119,7 +119,7 @@ def write_depth(path: str | Path, depth: Tensor, scale: float = MILLIMETRES) -> 
 def _read_array(path: Path) -> np.ndarray:
     """[H, W], or with an axis of length 1, of real numbers and within the limit in size."""
     known = ", ".join(sorted(_READERS))
-    with reading(path, "a depth map, one number per pixel") as file:
+    with reading(path, "depth file", "one number per pixel") as file:
         reader = _READERS.get(file.suffix.lower())
         if reader is None:
             raise DatasetError(f"{shown(path)}: depth files are {known}; got {shown(path.suffix)!r}")

@@ -1,7 +1,7 @@
 """Colour images on disk ↔ [3, H, W] RGB in [0, 1].
 
-Pictures are turned upright as their EXIF mark says, and 16 bits of grey keep their full range. Only the formats
-in `KINDS` are opened: others may start programs or follow paths.
+Pictures are turned upright as their EXIF mark says, and 16 bits of grey keep their full range. Only the
+formats in `KINDS` are opened: others may start programs or follow paths.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def read_pixels(path: str | Path) -> np.ndarray:
 
 
 def _read(path: str | Path) -> np.ndarray:
-    with reading(path, "a picture") as file, open_picture(file) as picture:
+    with reading(path, "image", "a picture") as file, open_picture(file) as picture:
         return picture_pixels(picture)
 
 
@@ -85,7 +85,7 @@ def turned(picture: Image.Image) -> bool:
 
 
 def orientation_notice(image: Any) -> str | None:
-    """What to say of a picture, or the file of one, that is turned upright; None for others and for arrays."""
+    """What to say of a picture, or its file, that is turned upright; None for others and for arrays."""
     try:
         if isinstance(image, str | os.PathLike):
             with open_picture(Path(image)) as picture:

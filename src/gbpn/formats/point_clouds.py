@@ -30,7 +30,7 @@ PCD_KINDS = {"I": "i", "U": "u", "F": "f"}
 def read_points(path: str | Path) -> np.ndarray:
     """[N, 3] float64; points that are not finite are dropped."""
     path = Path(path)
-    with reading(path, f"a {shown(path.suffix, 20)} point cloud"):
+    with reading(path, "point cloud", f"{shown(path.suffix, 20)} with x, y, z"):
         reader = _READERS.get(path.suffix.lower())
         if reader is None:
             raise DatasetError(
@@ -44,7 +44,7 @@ def read_points(path: str | Path) -> np.ndarray:
 
 def _read_bin(path: Path) -> np.ndarray:
     if size := path.stat().st_size % 16:
-        raise ValueError(f"{size} bytes more than whole records of 4 float32, x y z intensity")
+        raise ValueError(f"{size} bytes after whole x y z intensity records of 4 float32")
     values = np.fromfile(path, dtype="<f4")
     return values.reshape(-1, 4)[:, :3]
 

@@ -18,7 +18,7 @@ POINT_TABLES = (".csv", ".txt")
 
 def read_point_table(path: Path) -> Tensor:
     """[N, 3 or 4] of x, y, depth and perhaps std, from lines of numbers; one line of names may come first."""
-    with reading(path, "a table of points, lines of x, y, depth and perhaps std"):
+    with reading(path, "table of points", "lines of x, y, depth and perhaps std"):
         return _rows(path, path.read_text(encoding="utf-8").splitlines())
 
 

@@ -1,6 +1,7 @@
 """What people have, as the tensors a model takes: paths, PIL pictures, arrays, tensors, points.
 
-Pictures with an EXIF mark are turned upright; measurements, points and cameras are those of the turned picture.
+Pictures with an EXIF mark are turned upright; measurements, points and cameras are those of the turned
+picture.
 """
 
 from __future__ import annotations
@@ -87,8 +88,8 @@ def require_aspect(height: int, width: int) -> None:
     """Raise for strips that no network looks at sensibly."""
     if max(height, width) > LONGEST_STRIP * min(height, width):
         raise InputError(
-            f"a picture of {width}×{height} is a strip, more than {LONGEST_STRIP} times as long as it is wide: cut it "
-            "into pieces"
+            f"a picture of {width}×{height} is a strip, more than {LONGEST_STRIP} times as long as wide: "
+            "cut it into pieces"
         )
 
 
@@ -98,17 +99,16 @@ def as_image(image: Any) -> Tensor:
     A path; a PIL picture of any mode; NumPy [H, W, 3 or 4] or [H, W], uint8, uint16 or float in [0, 1];
     torch [3, H, W] or [1, 3, H, W], uint8 or float in [0, 1].
     """
-    if isinstance(image, str | os.PathLike):
-        planes = read_image(image)
-    else:
-        with taking("image", "a path, a picture, NumPy [H, W, 3] or torch [3, H, W]"):
-            planes = _as_image(image)
+    with taking("image", "a path, a picture, NumPy [H, W, 3] or torch [3, H, W]"):
+        planes = _as_image(image)
     require_size("an image", planes.shape[1], planes.shape[2])
     require_aspect(planes.shape[1], planes.shape[2])
     return planes
 
 
 def _as_image(image: Any) -> Tensor:
+    if isinstance(image, str | os.PathLike):
+        return read_image(Path(image))
     if isinstance(image, Image.Image):
         return to_tensor(picture_pixels(image))
     if isinstance(image, Tensor):
@@ -176,12 +176,12 @@ def as_intrinsics(intrinsics: Any, image: Any, height: int, width: int) -> tuple
     """[3, 3] float32, and a notice if the camera had to be guessed or looks odd.
 
     Four numbers fx, fy, cx, cy; a 3×3 matrix; a file with either; or None: the focal length that the picture
-    file's EXIF gives, else a field of view of 60° across the longer side. In pixels, or as shares of the size.
+    file's EXIF gives, else a field of view of 60° across the longer side. In pixels or shares of the size.
     """
-    if isinstance(intrinsics, str | os.PathLike):
-        return fitted_intrinsics(read_intrinsics(intrinsics), height, width)
     if intrinsics is not None:
-        with taking("intrinsics", "fx, fy, cx, cy or a 3×3 matrix"):
+        with taking("intrinsics", "fx, fy, cx, cy, a 3×3 matrix or a file of either"):
+            if isinstance(intrinsics, str | os.PathLike):
+                return fitted_intrinsics(read_intrinsics(Path(intrinsics)), height, width)
             values = _plain(intrinsics).numpy() if isinstance(intrinsics, Tensor) else numeric(intrinsics)
             return fitted_intrinsics(intrinsics_of(np.squeeze(values).astype(np.float64)), height, width)
     guess = default_intrinsics(height, width)
@@ -215,7 +215,8 @@ def _plain(tensor: Tensor) -> Tensor:
     odd = tensor.is_meta or tensor.is_complex() or tensor.is_quantized or tensor.dtype == torch.bool
     if odd or tensor.layout is not torch.strided:
         raise InputError(
-            f"tensors must be dense real numbers with data; got {tensor.layout}, {tensor.dtype} on {tensor.device}"
+            f"tensors must be dense real numbers with data; got {tensor.layout}, {tensor.dtype}, "
+            f"{tensor.device}: convert it first"
         )
     return tensor.detach().cpu()
 

@@ -124,8 +124,8 @@ class Sensor:
         camera = model.cameras.get(found[0].camera)
         if camera is not None and (camera.height, camera.width) != (height, width):
             raise InputError(
-                f"{image} is {height}×{width}, but COLMAP saw it as {shown(camera.height)}×{shown(camera.width)}: "
-                "give the picture that was reconstructed"
+                f"{image} is {height}×{width}, but COLMAP saw it as "
+                f"{shown(camera.height)}×{shown(camera.width)}: give the picture that was reconstructed"
             )
         view = colmap.sparse_view(model, found[0], self.units)
         notices = []

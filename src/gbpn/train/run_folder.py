@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from gbpn.atomic_files import write_text
+from gbpn.border import reading
 from gbpn.errors import TrainingError
 from gbpn.train.checkpoints import Checkpoints
 from gbpn.train.recipe import Recipe
@@ -47,7 +48,10 @@ class RunFolder:
         if resume:
             if not file.is_file():
                 raise TrainingError(f"nothing to resume in {self.path}: it has no recipe.json; drop --resume")
-            found = json.loads(file.read_text())
+            with reading(file, "recipe", "the JSON object of a run", error=TrainingError):
+                found = json.loads(file.read_text())
+                if not isinstance(found, dict):
+                    raise ValueError(f"a {type(found).__name__}")
             differing = sorted(k for k in wanted.keys() | found.keys() if wanted.get(k) != found.get(k))
             if differing:
                 raise TrainingError(
