@@ -1,4 +1,4 @@
-"""`python -m tests.fuzz --minutes 30 --seed 7`: hostile input for as long as wanted; exit code 1 if anything fell."""
+"""`python -m tests.fuzz --minutes 30 --seed 7`: hostile input for as long as wanted; 1 if anything fell."""
 
 from __future__ import annotations
 

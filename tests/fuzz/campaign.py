@@ -1,4 +1,4 @@
-"""Many cases in a child process with limits of time and memory; the parent counts, and restarts it where it dies."""
+"""Many cases in a child process with limits of time and memory; the parent counts, and restarts it."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Child:
 
     def __init__(self, seed: int, scratch: Path) -> None:
         self.scratch = scratch
-        self.errors = tempfile.TemporaryFile()
+        self.errors = tempfile.TemporaryFile()  # noqa: SIM115 (lives as long as the child)
         self.process = subprocess.Popen(
             [
                 sys.executable,
@@ -124,10 +124,10 @@ def serve(seed: int, scratch: Path) -> None:
 def campaign(seed: int, *, tries: int | None, seconds: float | None, reports: Path) -> Tally:
     """Cases 0, 1, … until `tries` are done or `seconds` have passed."""
     tally = Tally(seed=seed)
-    end = None if seconds is None else time.monotonic() + seconds
     with tempfile.TemporaryDirectory(prefix="gbpn-fuzz-") as folder:
         scratch = Path(folder) / "case"
         child = Child(seed, scratch)
+        end = None if seconds is None else time.monotonic() + seconds
         number = 0
         while (tries is None or number < tries) and (end is None or time.monotonic() < end):
             kind, outcome, detail = child.run(number)

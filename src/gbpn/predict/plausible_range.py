@@ -25,8 +25,8 @@ REACH = 1000.0
 MIDDLE = (1e-4, 1e6)
 """Medians outside of this are refused: float32 would not carry the arithmetic."""
 ANSWERS_REACH = 10.0
-"""Answers lie between the nearest measurement divided by this and the farthest multiplied by it; elsewhere there
-is no answer. No σ is wider than that end."""
+"""Answers lie between the nearest measurement divided by this and the farthest multiplied by it; elsewhere
+there is no answer. No σ is wider than that end."""
 NEAREST_METRES, FARTHEST_METRES = 1e-3, 1e3
 """What sensors reach, used where the median says that the depths are metres."""
 
