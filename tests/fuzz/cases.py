@@ -17,6 +17,7 @@ import torch
 import gbpn
 from gbpn.border import LONGEST_MESSAGE
 from gbpn.contained_paths import contained
+from gbpn.distribution import SigmaCalibration
 from gbpn.errors import GbpnError
 from gbpn.predict.completed import CompletedDepth
 from gbpn.predict.inputs import FrameInputs, as_intrinsics, frame_inputs
@@ -118,12 +119,14 @@ def _array(rng: np.random.Generator, _: Path) -> str:
 def _completer() -> gbpn.DepthCompleter:
     torch.manual_seed(0)
     torch.set_num_threads(1)
-    return gbpn.DepthCompleter(gbpn.build("small-2", width=0.5))
+    model = gbpn.build("small-2", width=0.5)
+    model.calibration = SigmaCalibration(knots=(-4.0, 4.0), log_std=(2.0, -4.0))
+    return gbpn.DepthCompleter(model)
 
 
 def _value(rng: np.random.Generator, _: Path) -> str:
     """Extreme values among good ones, through a model, against the contract of its answers."""
-    depth = np.zeros((HEIGHT * 2, WIDTH * 2), np.float32)
+    depth = np.zeros((HEIGHT * 3, WIDTH * 2), np.float32)
     places = rng.choice(depth.size, int(rng.integers(1, 60)), replace=False)
     depth.reshape(-1)[places] = rng.uniform(0.5, 5, len(places)) * 10.0 ** rng.integers(-5, 6)
     for place in places[: int(rng.integers(0, 1 + len(places) // 4))]:
@@ -155,8 +158,10 @@ def _camera(rng: np.random.Generator, _: Path) -> str:
     """Numbers that are no camera."""
     numbers = [
         VALUES[int(rng.integers(len(VALUES)))] if rng.random() < 0.4 else float(10 ** rng.uniform(-2, 4))
-        for _ in range(int(rng.choice((4, 9, 12, 16, 3))))
+        for _ in range(int(rng.choice((4, 4, 4, 9, 9, 12, 3))))
     ]
+    if len(numbers) == 9 and rng.random() < 0.8:
+        numbers[6:] = 0.0, 0.0, 1.0
     matrix, _notice = as_intrinsics(numbers, None, HEIGHT, WIDTH)
     rays = gbpn.camera.rays(matrix[None], HEIGHT, WIDTH)
     largest = float(rays.abs().max())

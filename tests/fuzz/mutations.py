@@ -104,7 +104,8 @@ def odd_array(rng: np.random.Generator) -> Any:
             return tensor.to_sparse()
         return tensor.to("meta") if choice == 7 else tensor
     others = (
-        [[1, 2], [3]], [[1, 2, 3], ["a", 2, 3]], "no/such/file.png", "", "\0", None, 5, object(), {}, [], [[]],
-        lambda: 0, b"bytes", float("nan"), "/dev/zero", "/", range(3), [None] * 3, 1j, 10**400, [10**400],
+        [[1, 2], [3]], [[1, 2, 3], ["a", 2, 3]], "no/such/file.png", "", "\0", None, 5, {}, [], [[]],
+        object(), lambda: 0, b"bytes", float("nan"), "/dev/zero", "/", range(3), [None] * 3, 1j,
+        10**400, [10**400],
     )  # fmt: skip
     return others[int(rng.integers(len(others)))]

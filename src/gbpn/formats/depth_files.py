@@ -6,7 +6,6 @@ metres = stored value / scale (1000 for millimetres, 256 for KITTI). 0, NaN and 
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -77,8 +76,8 @@ def read_depth(
 
 def require_scale(scale: float | None) -> None:
     """Raise unless `scale` is None or a number that depths can be divided by."""
-    number = isinstance(scale, int | float | np.number) and not isinstance(scale, bool)
-    if scale is not None and not (number and math.isfinite(scale) and 1e-12 < scale < 1e12):
+    number = isinstance(scale, int | float | np.integer | np.floating) and not isinstance(scale, bool)
+    if scale is not None and not (number and 1e-12 < scale < 1e12):
         raise InputError(
             f"depth scale must be positive and finite (metres = value / scale); got {shown(repr(scale))}: "
             "1000 for millimetres, 256 for KITTI"

@@ -119,10 +119,10 @@ def test_answers_are_finite_positive_and_within_reach(
     completer: gbpn.DepthCompleter, values: list[float], seed: int
 ) -> None:
     rng = np.random.default_rng(seed)
-    sparse = np.zeros((24, 32), np.float32)
+    sparse = np.zeros((32, 40), np.float32)
     sparse.reshape(-1)[rng.choice(sparse.size, len(values), replace=False)] = values
     try:
-        inputs = frame_inputs(rng.integers(0, 256, (24, 32, 3), dtype=np.uint8), sparse)
+        inputs = frame_inputs(rng.integers(0, 256, (32, 40, 3), dtype=np.uint8), sparse)
     except InputError:
         return
     result = completer.complete(inputs)
