@@ -21,8 +21,10 @@ LAYERS = {
     "ground": (
         "atomic_files",
         "backends",
+        "border",
         "camera",
         "colour",
+        "contained_paths",
         "errors",
         "gaussian",
         "repeating",

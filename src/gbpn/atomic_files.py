@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from gbpn.errors import WriteError
+
 __all__ = [
     "PARTIAL",
     "checksum",
@@ -35,23 +37,30 @@ FORGOTTEN = 24 * 3600.0
 def replacing(path: str | os.PathLike[str], *, durable: bool = False) -> Iterator[Path]:
     """A temporary path in the same folder that becomes `path` if the block succeeds, and goes if it fails.
 
+    What the system refuses (no space, no permission, a folder in the way) is a `WriteError`.
+
     durable  wait until the contents are on the disk before the name points to them: survives a power cut
     """
     path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=_own_prefix(), suffix=path.suffix)
-    os.close(handle)
     try:
-        yield Path(name)
-        if durable:
-            to_disk(name)
-        os.chmod(name, 0o666 & ~_mask())  # mkstemp makes private files; an output is an ordinary one
-        os.replace(name, path)
-        if durable:
-            to_disk(path.parent)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=_own_prefix(), suffix=path.suffix)
+        os.close(handle)
+        try:
+            yield Path(name)
+            if durable:
+                to_disk(name)
+            os.chmod(name, 0o666 & ~_mask())  # mkstemp makes private files; an output is an ordinary one
+            os.replace(name, path)
+            if durable:
+                to_disk(path.parent)
+        except BaseException:
+            Path(name).unlink(missing_ok=True)
+            raise
+    except WriteError:
         raise
+    except OSError as error:
+        raise WriteError(f"{path}: cannot be written ({error.strerror or error})") from error
 
 
 @contextmanager

@@ -12,8 +12,63 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from gbpn.border import shown
+from gbpn.errors import InputError
+
 DEFAULT_FIELD_OF_VIEW = math.radians(60.0)
 """Horizontal field of view assumed when nothing is known of the camera."""
+
+USUAL_FOCAL = (0.2, 20.0)
+"""Focal lengths, in the longer side of the picture, outside of which a notice is given."""
+POSSIBLE_FOCAL = (0.05, 1e4)
+"""Those outside of which a camera is refused; a small crop of a telephoto picture is still one."""
+NORMALISED = 5.0
+"""No camera has so few pixels of focal length: smaller numbers are shares of the picture's size."""
+
+
+def require_camera(matrix: np.ndarray) -> None:
+    """Raise unless [3, 3] is finite, in float32 too, with positive focal lengths and the last row 0 0 1."""
+    with np.errstate(over="ignore"):
+        finite = bool(np.isfinite(np.asarray(matrix, dtype=np.float32)).all())
+    rows = np.asarray(matrix, dtype=np.float64)
+    if not (finite and rows[0, 0] > 0 and rows[1, 1] > 0 and np.allclose(rows[2], (0, 0, 1), atol=1e-6)):
+        raise InputError(
+            "intrinsics must be finite, with positive focal lengths and a last row 0 0 1; got "
+            f"{shown(rows.tolist())}"
+        )
+
+
+def fitted_intrinsics(intrinsics: Tensor, height: int, width: int) -> tuple[Tensor, str | None]:
+    """[3, 3] in pixels of a `height` × `width` picture, and a notice where something about it is odd.
+
+    Normalised intrinsics, shares of width and height, are converted. Cameras that no picture of this size has
+    are refused.
+    """
+    require_camera(intrinsics.detach().cpu().numpy())
+    fx, fy = float(intrinsics[0, 0]), float(intrinsics[1, 1])
+    cx, cy = float(intrinsics[0, 2]), float(intrinsics[1, 2])
+    notice = None
+    if max(fx, fy) < NORMALISED and abs(cx) <= 2 and abs(cy) <= 2 and max(height, width) > 2 * NORMALISED:
+        intrinsics = shifted(scaled(intrinsics, width, height), -0.5, -0.5)
+        notice = f"normalised intrinsics {fx:g}, {fy:g}, {cx:g}, {cy:g} are converted to pixels"
+        fx, fy, cx, cy = fx * width, fy * height, cx * width, cy * height
+    longer = max(height, width)
+    got = f"the camera's focal lengths {fx:g}, {fy:g} pixels for a picture of {width}×{height}"
+    ratios = fx / longer, fy / longer
+    if min(ratios) < POSSIBLE_FOCAL[0] or max(ratios) > POSSIBLE_FOCAL[1]:
+        raise InputError(
+            f"{got} are not possible; wanted {POSSIBLE_FOCAL[0]:g} to {POSSIBLE_FOCAL[1]:g} times the longer "
+            "side: are the intrinsics those of this picture, in pixels?"
+        )
+    if abs(cx) > 10 * width or abs(cy) > 10 * height:
+        raise InputError(
+            f"the camera's principal point ({cx:g}, {cy:g}) is far outside of a picture of {width}×{height}: "
+            "are the intrinsics those of this picture, in pixels?"
+        )
+    if min(ratios) < USUAL_FOCAL[0] or max(ratios) > USUAL_FOCAL[1]:
+        odd = f"{got} are unusual: are the intrinsics those of this picture?"
+        notice = odd if notice is None else f"{notice}; {odd}"
+    return intrinsics, notice
 
 
 def default_intrinsics(height: int, width: int, field_of_view: float = DEFAULT_FIELD_OF_VIEW) -> Tensor:

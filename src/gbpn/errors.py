@@ -7,6 +7,7 @@
     ├── ConvergenceError              a linear solver did not reach the asked accuracy
     ├── CheckpointError               a weight file is missing, truncated or of another layout
     ├── DatasetError                  a data tree or one of its files is not as expected
+    ├── WriteError (OSError)          a file could not be written
     └── TrainingError                 a run cannot go on
 
 A message says what was wanted, what was got, and what to do.
@@ -41,6 +42,10 @@ class CheckpointError(GbpnError):
 
 class DatasetError(GbpnError):
     """A data tree, or one file in it, is not as expected."""
+
+
+class WriteError(GbpnError, OSError):
+    """A file could not be written."""
 
 
 class TrainingError(GbpnError):

@@ -157,7 +157,7 @@ def test_what_is_missing_or_broken_is_named(tree: Path, tmp_path: Path) -> None:
         with pytest.raises(DatasetError, match=message):
             dataset.load(index)
     (office / "meta.json").write_text("{")
-    with pytest.raises(DatasetError, match=r"meta\.json: not readable as JSON"):
+    with pytest.raises(DatasetError, match=r"meta\.json: not a readable JSON file"):
         MixedDataset(office)
 
 

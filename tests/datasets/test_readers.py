@@ -77,7 +77,7 @@ def test_nyuv2_problems_are_named(tmp_path: Path) -> None:
         del file["depth"]
     dataset = open_dataset("nyuv2", tmp_path)
     for index in range(2):
-        with pytest.raises(DatasetError, match=rf"0000{index + 1}\.h5: wanted an HDF5 file"):
+        with pytest.raises(DatasetError, match=rf"0000{index + 1}\.h5: not a readable HDF5 file"):
             dataset.load(index)
     with pytest.raises(InputError, match="split must be one of train, validation, evaluation"):
         open_dataset("nyuv2", tmp_path, "val")

@@ -101,8 +101,7 @@ def test_integers_are_divided_by_their_scale(depth: np.ndarray) -> None:
     ("sparse", "message"),
     [
         (np.ones((40, 50), np.float32), "size of the image, 40×56; got 40×50"),
-        (np.full((40, 56), -1.0), "not negative"),
-        (np.full((40, 56), np.inf), "must be finite"),
+        (np.full((40, 56), -1.0), "not be negative"),
         ([(56, 0, 1.0)], "inside 56×40"),
         ([(0, 0, 0.0)], "depth above 0"),
         ([(0, 0, np.nan)], "depth above 0"),

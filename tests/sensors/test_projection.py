@@ -116,7 +116,7 @@ def test_broken_clouds_are_named(tmp_path: Path) -> None:
     with pytest.raises(DatasetError, match="no such point cloud"):
         read_points(tmp_path / "c.bin")
     (tmp_path / "c.bin").write_bytes(b"\0" * 20)
-    with pytest.raises(DatasetError, match="whole x y z intensity records"):
+    with pytest.raises(DatasetError, match="after whole x y z intensity records"):
         read_points(tmp_path / "c.bin")
     for name in ("c.ply", "c.pcd"):
         (tmp_path / name).write_text("hello")

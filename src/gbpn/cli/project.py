@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import math
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from gbpn.border import shown
 from gbpn.errors import InputError
 
 if TYPE_CHECKING:
@@ -56,8 +58,10 @@ def project(
     if cloud.is_dir():
         _project_colmap(console, cloud, output, units)
         return
-    from gbpn.formats.depth_files import write_depth
-    from gbpn.formats.images import read_image
+    from gbpn.border import require_size
+    from gbpn.camera import fitted_intrinsics
+    from gbpn.formats.depth_files import require_scale, write_depth
+    from gbpn.formats.images import orientation_notice, read_image
     from gbpn.formats.point_clouds import read_points
     from gbpn.sensors.projection import project as project_points
     from gbpn.sensors.projection import remove_see_through
@@ -65,6 +69,12 @@ def project(
     matrix, to_camera = _calibration(intrinsics, extrinsics, calib, camera)
     picture = None if image is None else read_image(image)
     width, height = _parse_size(size) if picture is None else (picture.shape[-1], picture.shape[-2])
+    require_scale(scale)
+    require_size("a depth map", height, width)
+    matrix, notice = fitted_intrinsics(matrix, height, width)
+    for text in (notice, None if image is None else orientation_notice(image)):
+        if text is not None:
+            console.print(f"notice: {text}", markup=False)
     points = read_points(cloud)
     sparse = project_points(points, matrix, height, width, to_camera)
     projected = int((sparse > 0).sum())
@@ -118,8 +128,9 @@ def _parse_size(size: str | None) -> tuple[int, int]:
     if size is None:
         raise InputError("the size is needed: --image PICTURE or --size WIDTHxHEIGHT")
     words = size.lower().replace("×", "x").split("x")
-    if len(words) != 2 or not all(word.isdigit() and int(word) > 0 for word in words):
-        raise InputError(f"--size must be WIDTHxHEIGHT such as 1242x375; got {size!r}")
+    short = all(word.isdecimal() and len(word) < 10 and int(word) > 0 for word in words)
+    if len(words) != 2 or not short:
+        raise InputError(f"--size must be WIDTHxHEIGHT such as 1242x375; got {shown(size)!r}")
     return int(words[0]), int(words[1])
 
 
@@ -141,20 +152,24 @@ def _project_colmap(console: object, folder: Path, output: Path, units: float) -
     from rich.progress import track
 
     from gbpn.atomic_files import replacing
+    from gbpn.contained_paths import contained
     from gbpn.formats.colmap import read_model, sparse_view
     from gbpn.formats.depth_files import write_depth
 
     assert isinstance(console, Console)
+    if not (math.isfinite(units) and units > 0):
+        raise InputError(f"--units must be metres per unit, above 0; got {units}")
     model = read_model(folder)
+    stems = _stems(output, [picture.name for picture in model.pictures])
     worst = ("", 0.0)
     total = 0
     for picture in track(model.pictures, "projecting", console=Console(stderr=True), transient=True):
         view = sparse_view(model, picture, units)
-        stem = Path(picture.name).with_suffix("")
-        write_depth(output / "sparse" / f"{stem}.npy", view.sparse)
-        write_depth(output / "weight" / f"{stem}.npy", view.weight)
+        stem = stems[picture.name]
+        write_depth(contained(output / "sparse", stem, ".npy"), view.sparse)
+        write_depth(contained(output / "weight", stem, ".npy"), view.weight)
         numbers = [float(view.intrinsics[place]) for place in ((0, 0), (1, 1), (0, 2), (1, 2))]
-        with replacing(output / "intrinsics" / f"{stem}.txt") as temporary:
+        with replacing(contained(output / "intrinsics", stem, ".txt")) as temporary:
             temporary.write_text(" ".join(f"{number:.6f}" for number in numbers) + "\n")
         total += int((view.sparse > 0).sum())
         worst = max(worst, (picture.name, view.distortion), key=lambda pair: pair[1])
@@ -165,6 +180,24 @@ def _project_colmap(console: object, folder: Path, output: Path, units: float) -
     if worst[1] > DISTORTION_WARNING:
         console.print(
             f"[yellow]warning:[/] lens distortion moves points by up to {worst[1]:.1f} pixels "
-            f"({escape(worst[0])}); "
+            f"({escape(shown(worst[0]))}); "
             "the intrinsics written have none: run 'colmap image_undistorter' first if that matters"
         )
+
+
+def _stems(output: Path, names: list[str]) -> dict[str, str]:
+    """Name of an image → that of its files below `output`; all are looked at before the first is written."""
+    from gbpn.contained_paths import contained
+
+    stems: dict[str, str] = {}
+    places: dict[Path, str] = {}
+    for name in names:
+        contained(output / "sparse", name)
+        stem = str(PurePosixPath(name).with_suffix(""))
+        place = contained(output / "sparse", stem, ".npy")
+        if place in places:
+            raise InputError(
+                f"{shown(places[place])} and {shown(name)} would be written to one file: rename one"
+            )
+        places[place], stems[name] = name, stem
+    return stems

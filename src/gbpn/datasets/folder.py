@@ -19,8 +19,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
+from torch import Tensor
 
 from gbpn import camera
+from gbpn.border import reading
 from gbpn.errors import DatasetError, InputError
 from gbpn.formats.calibration import read_intrinsics
 from gbpn.formats.depth_files import read_depth
@@ -96,13 +98,19 @@ class FolderDataset:
             image=image,
             sparse=torch.zeros(1, height, width) if sparse is None else sparse,
             target=target,
-            intrinsics=(
-                camera.default_intrinsics(height, width)
-                if files.intrinsics is None
-                else read_intrinsics(files.intrinsics)
-            ),
+            intrinsics=_camera(files.intrinsics, height, width),
             name=self.names[index],
         )
+
+
+def _camera(path: Path | None, height: int, width: int) -> Tensor:
+    """Intrinsics for a picture of this size; what is odd about them is a warning."""
+    if path is None:
+        return camera.default_intrinsics(height, width)
+    intrinsics, notice = camera.fitted_intrinsics(read_intrinsics(path), height, width)
+    if notice is not None:
+        warnings.warn(f"{path}: {notice}", stacklevel=3)
+    return intrinsics
 
 
 def _read_tree(root: Path) -> list[Files]:
@@ -145,7 +153,9 @@ def _find(root: Path, folders: tuple[str, ...], stem: str) -> Path | None:
 
 def _read_list(path: Path) -> list[Files]:
     frames = []
-    for number, line in enumerate(path.read_text().splitlines(), start=1):
+    with reading(path, "list", "one frame per line"):
+        lines = path.read_text().splitlines()
+    for number, line in enumerate(lines, start=1):
         if not line.strip() or line.lstrip().startswith("#"):
             continue
         words = line.split(",") if "," in line else line.split()

@@ -22,8 +22,10 @@ import torch
 from torch import Tensor
 
 from gbpn.augmentation import geometry
+from gbpn.border import reading, shown
 from gbpn.errors import DatasetError, InputError
-from gbpn.formats.depth_files import read_depth
+from gbpn.formats.calibration import intrinsics_of
+from gbpn.formats.depth_files import read_depth, require_scale
 from gbpn.formats.images import SUFFIXES, read_pixels, to_tensor
 from gbpn.sample import Sample
 from gbpn.sensors.speckles import drop_speckles
@@ -59,10 +61,12 @@ class Scene:
         return "nyu" in str(self.meta.get("dataset", self.name)).lower()
 
     def intrinsics(self, frame: str) -> Tensor:
-        matrix = self.meta.get("per_frame", {}).get(frame, {}).get("K", self.meta.get("K"))
-        if matrix is None or np.shape(matrix) != (3, 3):
-            raise DatasetError(f"{self.folder / 'meta.json'}: K must be a 3×3 matrix; got {matrix}")
-        return torch.tensor(matrix, dtype=torch.float32)
+        path = self.folder / "meta.json"
+        with reading(path, "JSON file", "K of 3×3 numbers"):
+            matrix = self.meta.get("per_frame", {}).get(frame, {}).get("K", self.meta.get("K"))
+            if matrix is None or np.shape(matrix) != (3, 3):
+                raise DatasetError(f"{path}: K must be a 3×3 matrix; got {shown(matrix)}")
+            return intrinsics_of(np.asarray(matrix, dtype=np.float64))
 
 
 class MixedDataset:
@@ -201,12 +205,11 @@ def _find_scenes(root: Path) -> list[Scene]:
         raise DatasetError(f"{root}: no meta.json below; expected {TREE}")
     scenes = []
     for file in sorted(files):
-        try:
+        with reading(file, "JSON file", "an object with K and a positive depth_scale"):
             meta = json.loads(file.read_text())
-        except (OSError, ValueError) as error:
-            raise DatasetError(f"{file}: not readable as JSON ({error})") from error
-        if not isinstance(meta, dict) or not float(meta.get("depth_scale", 0)) > 0:
-            raise DatasetError(f"{file}: wanted an object with K and a positive depth_scale")
+            if not isinstance(meta, dict):
+                raise ValueError(f"a {type(meta).__name__}")
+            require_scale(float(meta.get("depth_scale", 0)))
         folder = file.parent.resolve()
         scenes.append(Scene(folder=file.parent, name=f"{folder.parent.name}/{folder.name}", meta=meta))
     return scenes

@@ -15,8 +15,10 @@ import numpy as np
 import torch
 
 from gbpn.augmentation import geometry
+from gbpn.border import most_pixels, reading
 from gbpn.datasets.selection import part
 from gbpn.errors import BackendError, DatasetError, InputError
+from gbpn.formats.arrays import require_numbers
 from gbpn.formats.images import to_tensor
 from gbpn.sample import Sample
 
@@ -66,7 +68,8 @@ class NyuV2Dataset:
         height, width = depth.shape
         fx, fy, cx, cy = INTRINSICS
         across, down = width / 640, height / 480
-        depth = np.nan_to_num(depth.astype(np.float32), nan=0.0, posinf=0.0, neginf=0.0)
+        with np.errstate(over="ignore"):
+            depth = np.nan_to_num(depth.astype(np.float32), nan=0.0, posinf=0.0, neginf=0.0)
         return Sample(
             image=to_tensor(np.ascontiguousarray(rgb.transpose(1, 2, 0))),
             sparse=torch.zeros(1, height, width),
@@ -81,9 +84,21 @@ def _read(path: Path) -> tuple[np.ndarray, np.ndarray]:
         import h5py  # type: ignore[import-untyped, unused-ignore]
     except ImportError as error:
         raise BackendError("reading NYUv2's HDF5 files needs h5py: pip install gbpn[data]") from error
-    try:
-        with h5py.File(path, "r") as file:
-            content: Any = file
-            return np.array(content["rgb"]), np.array(content["depth"])
-    except (OSError, KeyError) as error:
-        raise DatasetError(f"{path}: wanted an HDF5 file with rgb and depth ({error})") from error
+    with reading(path, "HDF5 file", "rgb and depth"), h5py.File(path, "r") as file:
+        rgb, depth = _array(file, "rgb", 3), _array(file, "depth", 1)
+        if rgb.dtype != np.uint8:
+            raise ValueError(f"rgb of {rgb.dtype}, not uint8")
+        return rgb, depth
+
+
+def _array(file: Any, name: str, planes: int) -> np.ndarray:
+    """A dataset that lies in the file itself, looked at before it is read."""
+    import h5py
+
+    if not isinstance(file.get(name, getlink=True), h5py.HardLink):
+        raise ValueError(f"{name} is not in the file itself")
+    found = file[name]
+    if not isinstance(found, h5py.Dataset) or found.shape is None or found.is_virtual or found.external:
+        raise ValueError(f"{name} is no array in the file itself")
+    require_numbers(found.shape, found.dtype, planes * most_pixels())
+    return np.array(found)

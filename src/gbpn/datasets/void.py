@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from gbpn.border import reading
 from gbpn.datasets.selection import part
 from gbpn.errors import DatasetError, InputError
 from gbpn.formats.calibration import read_intrinsics
@@ -48,6 +49,8 @@ class VoidDataset:
         if len(set(lengths.values())) != 1:
             raise DatasetError(f"{self.folder}: the lists differ in length: {lengths}")
         self._files = list(zip(*columns, strict=True))
+        if short := next((paths[0] for paths in self._files if len(paths[0].parts) < 3), None):
+            raise DatasetError(f"{self.folder}: wanted <sequence>/image/<time>.png in the list; got {short}")
         if not self._files:
             raise DatasetError(f"{self.folder}: the {PREFIX[split]} lists are empty")
         if PREFIX[split] == "train":
@@ -84,9 +87,9 @@ class VoidDataset:
 
     def _read_list(self, prefix: str, kind: str) -> list[Path]:
         path = self.folder / f"{prefix}_{kind}.txt"
-        if not path.is_file():
-            raise DatasetError(f"{path}: no such list; expected {TREE}")
-        return [self._resolve(line.strip()) for line in path.read_text().splitlines() if line.strip()]
+        with reading(path, "list", TREE):
+            lines = path.read_text().splitlines()
+            return [self._resolve(line.strip()) for line in lines if line.strip()]
 
     def _resolve(self, entry: str) -> Path:
         """Lists name files from the release folder or from void_<points>; both are in circulation."""

@@ -20,6 +20,7 @@ from rich.table import Table
 
 from gbpn.atomic_files import write_bytes, write_text
 from gbpn.backends import fastest_device
+from gbpn.border import LONGEST_MESSAGE, shown
 from gbpn.datasets import open_dataset
 from gbpn.errors import GbpnError, InputError
 from gbpn.evaluate import published, runtime, suites
@@ -105,9 +106,8 @@ def perform(request: Request, console: Console) -> Report:
     console.print(report.terminal())
     write_page(request, suite, plan, report)
     if failed := report.to_json()["failed"]:
-        console.print(
-            f"[yellow]{len(failed)} failed, listed in the report; the first: {escape(failed[0])}[/]"
-        )
+        first = escape(shown(failed[0], LONGEST_MESSAGE))
+        console.print(f"[yellow]{len(failed)} failed, listed in the report; the first: {first}[/]")
     console.print(f"report: {request.output / 'index.html'}", markup=False)
     return report
 

@@ -97,7 +97,8 @@ def learned_edges(
 
 def extremes(report: Report) -> list[tuple[str, str, int]]:
     """(best | median | worst, frame, seed) by RMSE of the first row; fewer where there are fewer frames."""
-    rows = next(row for row in report.rows if row.table.samples).table.rows
+    leading = next((row for row in report.rows if row.table.samples), None)
+    rows = [] if leading is None else leading.table.rows
     scored = sorted(
         (row for row in rows if row.values["rmse"] == row.values["rmse"]), key=lambda r: r.values["rmse"]
     )

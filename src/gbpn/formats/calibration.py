@@ -15,7 +15,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from gbpn.border import reading, shown
+from gbpn.camera import require_camera
 from gbpn.errors import DatasetError, InputError
+from gbpn.formats.arrays import read_npy
+
+LARGEST_MATRIX = 1_000_000
+"""Bytes of a file with one matrix."""
+FARTHEST_SENSOR = 1e8
+"""Metres between the origin of a cloud and the camera; map coordinates count from the edge of a zone."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,10 +40,16 @@ def read_intrinsics(path: str | Path) -> Tensor:
     """[3, 3] float32 from a text, .json (key K) or .npy file of 3×3, 3×4 or `fx fy cx cy`."""
     path = Path(path)
     numbers = _read_numbers(path, key="K")
-    try:
-        return intrinsics_of(numbers)
-    except InputError as error:
-        raise DatasetError(f"{path}: {error}") from error
+    return _named(path, numbers)
+
+
+def _named(path: Path, numbers: np.ndarray) -> Tensor:
+    """`intrinsics_of` with the name of the file in its error."""
+    with reading(path, "calibration file", "intrinsics"):
+        try:
+            return intrinsics_of(numbers)
+        except InputError as error:
+            raise DatasetError(f"{shown(path)}: {error}") from error
 
 
 def intrinsics_of(numbers: np.ndarray) -> Tensor:
@@ -48,12 +62,7 @@ def intrinsics_of(numbers: np.ndarray) -> Tensor:
         matrix = flat.reshape({9: (3, 3), 12: (3, 4), 16: (4, 4)}[flat.size])[:3, :3]
     else:
         raise InputError(f"intrinsics are 'fx fy cx cy' or a 3×3, 3×4 or 4×4 matrix; got {flat.size} numbers")
-    if not (
-        np.isfinite(matrix).all() and matrix[0, 0] > 0 and matrix[1, 1] > 0 and abs(matrix[2, 2] - 1) < 1e-6
-    ):
-        raise InputError(
-            f"intrinsics must have positive focal lengths and a last row 0 0 1; got {matrix.tolist()}"
-        )
+    require_camera(matrix)
     return torch.tensor(matrix, dtype=torch.float32)
 
 
@@ -62,22 +71,33 @@ def read_extrinsics(path: str | Path) -> Tensor:
     path = Path(path)
     flat = _read_numbers(path, key="T").reshape(-1)
     if flat.size not in (12, 16):
-        raise DatasetError(f"{path}: extrinsics are a 3×4 or 4×4 matrix; got {flat.size} numbers")
+        raise DatasetError(f"{shown(path)}: extrinsics are a 3×4 or 4×4 matrix; got {flat.size} numbers")
     matrix = np.eye(4)
     matrix[: flat.size // 4] = flat.reshape(-1, 4)
-    turn = matrix[:3, :3]
-    if not np.allclose(turn @ turn.T, np.eye(3), atol=1e-2) or np.linalg.det(turn) < 0:
-        raise DatasetError(f"{path}: the left 3×3 block must be a rotation; got {turn.round(3).tolist()}")
+    _require_rigid(path, matrix)
     return torch.from_numpy(matrix)
+
+
+def _require_rigid(path: Path, matrix: np.ndarray) -> None:
+    """Raise unless [4, 4] turns and moves, and nothing else."""
+    turn = matrix[:3, :3]
+    if not (np.isfinite(matrix).all() and np.abs(matrix).max() < FARTHEST_SENSOR):
+        raise DatasetError(
+            f"{shown(path)}: a pose must be finite and within {FARTHEST_SENSOR:g} m; got "
+            f"{shown(matrix.tolist())}"
+        )
+    if not np.allclose(turn @ turn.T, np.eye(3), atol=1e-2) or np.linalg.det(turn) < 0:
+        raise DatasetError(
+            f"{shown(path)}: the left 3×3 block must be a rotation; got {shown(turn.round(3).tolist())}"
+        )
 
 
 def read_kitti_table(path: str | Path) -> dict[str, np.ndarray]:
     """KITTI's `name: numbers` lines; lines without numbers (dates) are left out."""
-    path = Path(path)
-    if not path.is_file():
-        raise DatasetError(f"{path}: no such calibration file")
+    with reading(path, "calibration file", "KITTI's lines of a name and numbers") as file:
+        lines = file.read_text(errors="replace").splitlines()
     table = {}
-    for line in path.read_text(errors="replace").splitlines():
+    for line in lines:
         name, separator, values = line.partition(":")
         try:
             numbers = np.array([float(word) for word in values.split()])
@@ -95,7 +115,7 @@ def kitti_intrinsics(path: str | Path, camera: int = 2) -> Tensor:
     table = read_kitti_table(path)
     for name in (f"P_rect_{camera:02}", f"P{camera}"):
         if name in table and table[name].size == 12:
-            return intrinsics_of(table[name])
+            return _named(Path(path), table[name])
     raise DatasetError(f"{path}: neither P_rect_{camera:02} nor P{camera} with 12 numbers in it")
 
 
@@ -108,12 +128,18 @@ def kitti_calibration(path: str | Path, camera: int = 2) -> SensorCalibration:
         if not found:
             raise DatasetError(f"{path}: expected {' or '.join(names)} in this folder")
         path = found[0]
+    with reading(path, "calibration file", "KITTI's P, R and Tr with all their numbers"):
+        return _kitti_calibration(path, camera)
+
+
+def _kitti_calibration(path: Path, camera: int) -> SensorCalibration:
     table = read_kitti_table(path)
     projection = table.get(f"P_rect_{camera:02}", table.get(f"P{camera}"))
     if projection is None or projection.size != 12:
         raise DatasetError(f"{path}: neither P_rect_{camera:02} nor P{camera} with 12 numbers in it")
     projection = projection.reshape(3, 4)
     intrinsics = projection[:, :3]
+    require_camera(intrinsics)
     baseline = np.eye(4)  # P = K [I | t]: from the reference camera to this one
     baseline[:3, 3] = np.linalg.solve(intrinsics, projection[:, 3])
     rectify = np.eye(4)
@@ -121,6 +147,7 @@ def kitti_calibration(path: str | Path, camera: int = 2) -> SensorCalibration:
     if rectification is not None:
         rectify[:3, :3] = rectification.reshape(3, 3)
     to_camera = baseline @ rectify @ _scanner_to_reference(path, table)
+    _require_rigid(path, to_camera)
     return SensorCalibration(
         intrinsics=torch.from_numpy(intrinsics.copy()), to_camera=torch.from_numpy(to_camera)
     )
@@ -144,15 +171,12 @@ def _scanner_to_reference(path: Path, table: dict[str, np.ndarray]) -> np.ndarra
 
 
 def _read_numbers(path: Path, key: str) -> np.ndarray:
-    if not path.is_file():
-        raise DatasetError(f"{path}: no such file")
-    try:
+    with reading(path, "file of numbers", f"a matrix ({key}) of 3×3, 3×4, 4×4 or four numbers"):
+        if path.stat().st_size > LARGEST_MATRIX:
+            raise ValueError(f"a file of {path.stat().st_size} bytes")
         if path.suffix == ".npy":
-            stored: np.ndarray = np.load(path, allow_pickle=False)
-            return stored.astype(np.float64)
+            return read_npy(path).astype(np.float64)
         if path.suffix == ".json":
             content = json.loads(path.read_text())
             return np.asarray(content[key] if isinstance(content, dict) else content, dtype=np.float64)
         return np.array([float(word) for word in path.read_text().replace(",", " ").split()])
-    except (ValueError, KeyError, TypeError) as error:
-        raise DatasetError(f"{path}: not a matrix of numbers ({error})") from error

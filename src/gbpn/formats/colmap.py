@@ -6,7 +6,9 @@ first pixel at (0.5, 0.5); here it is (0, 0).
 
 from __future__ import annotations
 
+import os
 import struct
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -15,6 +17,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from gbpn.border import reading, require_size, shown
+from gbpn.camera import fitted_intrinsics
 from gbpn.errors import DatasetError, InputError
 
 MODELS = {
@@ -32,6 +36,9 @@ MODELS = {
 }
 """COLMAP's number → name and count of parameters."""
 SINGLE_FOCAL = ("SIMPLE_PINHOLE", "SIMPLE_RADIAL", "RADIAL")
+PARAMETERS = dict(MODELS.values())
+LONGEST_NAME = 4096
+"""Bytes of the name of an image."""
 UNDERSTOOD = ("SIMPLE_PINHOLE", "PINHOLE", "SIMPLE_RADIAL", "RADIAL", "OPENCV", "FULL_OPENCV")
 
 
@@ -88,24 +95,77 @@ class SparseView:
 def read_model(folder: str | Path) -> Reconstruction:
     """The model in `folder`: cameras, images and points3D as .bin or .txt."""
     folder = Path(folder)
-    for suffix, reader in ((".bin", _read_binary), (".txt", _read_text)):
+    for suffix, readers in _READERS.items():
         files = [folder / f"{name}{suffix}" for name in ("cameras", "images", "points3D")]
-        if all(file.is_file() for file in files):
-            try:
-                return reader(*files)
-            except (ValueError, IndexError, KeyError, struct.error) as error:
-                raise DatasetError(f"{folder}: damaged COLMAP model ({error})") from error
-    raise DatasetError(f"{folder}: expected cameras, images and points3D, all .bin or all .txt")
+        if all(os.path.isfile(file) for file in files):
+            cameras, pictures, points = (
+                _whole(reader, file) for reader, file in zip(readers, files, strict=True)
+            )
+            return Reconstruction(
+                cameras=cameras, pictures=sorted(pictures, key=lambda picture: picture.name), points=points
+            )
+    raise DatasetError(f"{shown(folder)}: expected cameras, images and points3D, all .bin or all .txt")
+
+
+def _whole(reader: Callable[[Path], Any], file: Path) -> Any:
+    with reading(file, "part of a COLMAP model", f"{file.stem} as COLMAP writes them"):
+        return reader(file)
 
 
 def sparse_view(model: Reconstruction, picture: RegisteredImage, scale: float = 1.0) -> SparseView:
     """Depth of the points that `picture` observes, at the pixels where they appear in it.
 
+    What the model says of the camera and of its size is checked before memory is taken for it.
+
     Distortion moves the points but not the intrinsics; where `distortion` is more than a pixel or so, the
     picture should be undistorted first (`colmap image_undistorter`).
     """
-    camera = model.cameras[picture.camera]
+    camera = _camera(model, picture)
     focal_x, focal_y, centre_x, centre_y, lens = _pinhole(camera)
+    intrinsics = torch.tensor(
+        [[focal_x, 0, centre_x], [0, focal_y, centre_y], [0, 0, 1]], dtype=torch.float64
+    ).float()
+    try:
+        fitted, _ = fitted_intrinsics(intrinsics, camera.height, camera.width)
+        if fitted is not intrinsics:
+            raise InputError(f"focal lengths {focal_x:g}, {focal_y:g} are not pixels: export the model again")
+    except InputError as error:
+        raise DatasetError(f"COLMAP camera {picture.camera} of {shown(picture.name)}: {error}") from error
+    with np.errstate(all="ignore"):  # points at infinity fall out of the picture
+        return _view(model, picture, scale, intrinsics, (focal_x, focal_y, centre_x, centre_y), lens)
+
+
+def _camera(model: Reconstruction, picture: RegisteredImage) -> Camera:
+    """The camera of a picture, if it is one that a picture can have."""
+    name = shown(picture.name)
+    if picture.camera not in model.cameras:
+        raise DatasetError(
+            f"{name}: its camera {picture.camera} is not among the {len(model.cameras)} there are"
+        )
+    camera = model.cameras[picture.camera]
+    wanted = PARAMETERS.get(camera.model)
+    if wanted is not None and len(camera.parameters) != wanted:
+        raise DatasetError(
+            f"{name}: a {camera.model} camera has {wanted} parameters; got {len(camera.parameters)}"
+        )
+    if not (np.isfinite(picture.rotation).all() and np.isfinite(picture.translation).all()):
+        raise DatasetError(f"{name}: its pose must be finite; got NaN or infinity: a damaged model?")
+    if not np.isfinite(camera.parameters).all():
+        raise DatasetError(f"{name}: its camera must be finite; got {shown(camera.parameters.tolist())}")
+    require_size(f"{name}: a COLMAP camera", camera.height, camera.width)
+    return camera
+
+
+def _view(
+    model: Reconstruction,
+    picture: RegisteredImage,
+    scale: float,
+    intrinsics: Tensor,
+    pinhole: tuple[float, float, float, float],
+    lens: np.ndarray,
+) -> SparseView:
+    camera = model.cameras[picture.camera]
+    focal_x, focal_y, centre_x, centre_y = pinhole
     records = [model.points[number] for number in np.unique(picture.points) if number in model.points]
     table = np.array(records).reshape(-1, 4)
     seen = table[:, :3] @ picture.rotation.T + picture.translation
@@ -115,17 +175,17 @@ def sparse_view(model: Reconstruction, picture: RegisteredImage, scale: float = 
     shift = np.hypot(focal_x * (moved_x - x), focal_y * (moved_y - y))
     column, row = np.rint(focal_x * moved_x + centre_x), np.rint(focal_y * moved_y + centre_y)
     inside = (column >= 0) & (column < camera.width) & (row >= 0) & (row < camera.height)
+    inside &= np.isfinite((seen[:, 2] * scale).astype(np.float32))
     order = np.flatnonzero(inside)[np.argsort(-seen[inside, 2], kind="stable")]  # the nearest is written last
     place = row[order].astype(np.int64), column[order].astype(np.int64)
     sparse, weight = np.zeros((2, camera.height, camera.width), np.float32)
     sparse[place] = seen[order, 2] * scale
-    weight[place] = 1 / (1 + table[order, 3] ** 2)
-    intrinsics = [[focal_x, 0, centre_x], [0, focal_y, centre_y], [0, 0, 1]]
+    weight[place] = np.nan_to_num(1 / (1 + table[order, 3] ** 2))
     return SparseView(
         name=picture.name,
         sparse=torch.from_numpy(sparse)[None],
         weight=torch.from_numpy(weight)[None],
-        intrinsics=torch.tensor(intrinsics, dtype=torch.float32),
+        intrinsics=intrinsics,
         distortion=float(shift[inside].max(initial=0)),
     )
 
@@ -134,7 +194,7 @@ def _pinhole(camera: Camera) -> tuple[float, float, float, float, np.ndarray]:
     """fx, fy, cx, cy with pixel centres at integers, and (k1, k2, p1, p2, k3, k4, k5, k6)."""
     if camera.model not in UNDERSTOOD:
         raise InputError(
-            f"camera model {camera.model} is not a pinhole with radial and tangential distortion: "
+            f"camera model {shown(camera.model)} is not a pinhole with radial and tangential distortion: "
             "run 'colmap image_undistorter' and use its output"
         )
     values = camera.parameters
@@ -157,7 +217,10 @@ def _distort(x: np.ndarray, y: np.ndarray, lens: np.ndarray) -> tuple[np.ndarray
 
 def _rotation(quaternion: np.ndarray) -> np.ndarray:
     """[3, 3] of (w, x, y, z)."""
-    w, x, y, z = quaternion / np.linalg.norm(quaternion)
+    length = np.linalg.norm(quaternion)
+    if not (np.isfinite(length) and length > 1e-9):
+        raise ValueError(f"the quaternion {shown(quaternion.tolist())} is no rotation")
+    w, x, y, z = quaternion / length
     return np.array(
         [
             [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
@@ -167,25 +230,21 @@ def _rotation(quaternion: np.ndarray) -> np.ndarray:
     )
 
 
-def _model(
-    cameras: dict[int, Camera], pictures: list[RegisteredImage], points: dict[int, np.ndarray]
-) -> Reconstruction:
-    return Reconstruction(
-        cameras=cameras, pictures=sorted(pictures, key=lambda picture: picture.name), points=points
-    )
-
-
-def _read_text(cameras_file: Path, images_file: Path, points_file: Path) -> Reconstruction:
-    cameras = {}
-    for words in _lines(cameras_file):
-        cameras[int(words[0])] = Camera(
+def _text_cameras(path: Path) -> dict[int, Camera]:
+    return {
+        int(words[0]): Camera(
             model=words[1], width=int(words[2]), height=int(words[3]), parameters=np.array(words[4:], float)
         )
-    pictures = []
-    # Pairs of lines: the pose, then the keypoints, which may be an empty line.
-    text = [line for line in images_file.read_text().splitlines() if not line.startswith("#")]
+        for words in _lines(path)
+    }
+
+
+def _text_pictures(path: Path) -> list[RegisteredImage]:
+    """Pairs of lines: the pose, then the keypoints, which may be an empty line."""
+    text = [line for line in path.read_text().splitlines() if not line.startswith("#")]
     while text and not text[-1].strip() and len(text) % 2:
         text.pop()
+    pictures = []
     for pose, observed in zip(text[::2], text[1::2], strict=True):
         words = pose.split(maxsplit=9)
         pictures.append(
@@ -197,8 +256,11 @@ def _read_text(cameras_file: Path, images_file: Path, points_file: Path) -> Reco
                 points=np.array(observed.split()[2::3], np.int64),
             )
         )
-    points = {int(words[0]): np.array([*words[1:4], words[7]], float) for words in _lines(points_file)}
-    return _model(cameras, pictures, points)
+    return pictures
+
+
+def _text_points(path: Path) -> dict[int, np.ndarray]:
+    return {int(words[0]): np.array([*words[1:4], words[7]], float) for words in _lines(path)}
 
 
 def _lines(path: Path) -> list[list[str]]:
@@ -206,9 +268,9 @@ def _lines(path: Path) -> list[list[str]]:
     return [line.split() for line in lines if line and not line.startswith("#")]
 
 
-def _read_binary(cameras_file: Path, images_file: Path, points_file: Path) -> Reconstruction:
-    cameras, pictures, points = {}, [], {}
-    with open(cameras_file, "rb") as file:
+def _binary_cameras(path: Path) -> dict[int, Camera]:
+    cameras = {}
+    with open(path, "rb") as file:
         for _ in range(_take(file, "Q")[0]):
             number, kind, width, height = _take(file, "iiQQ")
             if kind not in MODELS:
@@ -216,12 +278,19 @@ def _read_binary(cameras_file: Path, images_file: Path, points_file: Path) -> Re
             name, count = MODELS[kind]
             parameters = np.array(_take(file, f"{count}d"))
             cameras[number] = Camera(model=name, width=width, height=height, parameters=parameters)
-    with open(images_file, "rb") as file:
+    return cameras
+
+
+def _binary_pictures(path: Path) -> list[RegisteredImage]:
+    pictures = []
+    with open(path, "rb") as file:
         for _ in range(_take(file, "Q")[0]):
             pose = _take(file, "i7di")
             letters = bytearray()
             while (letter := _exactly(file, 1)) != b"\0":
                 letters += letter
+                if len(letters) > LONGEST_NAME:
+                    raise ValueError(f"the name of an image is longer than {LONGEST_NAME} bytes")
             count = _take(file, "Q")[0]
             observed = np.frombuffer(
                 _exactly(file, 24 * count), np.dtype([("xy", "<f8", 2), ("point", "<i8")])
@@ -235,12 +304,23 @@ def _read_binary(cameras_file: Path, images_file: Path, points_file: Path) -> Re
                     points=observed["point"].copy(),
                 )
             )
-    with open(points_file, "rb") as file:
+    return pictures
+
+
+def _binary_points(path: Path) -> dict[int, np.ndarray]:
+    points = {}
+    with open(path, "rb") as file:
         for _ in range(_take(file, "Q")[0]):
             number, x, y, z, _, _, _, error, length = _take(file, "Q3d3BdQ")
             _exactly(file, 8 * length)
             points[number] = np.array([x, y, z, error])
-    return _model(cameras, pictures, points)
+    return points
+
+
+_READERS: dict[str, tuple[Callable[[Path], Any], ...]] = {
+    ".bin": (_binary_cameras, _binary_pictures, _binary_points),
+    ".txt": (_text_cameras, _text_pictures, _text_points),
+}
 
 
 def _take(file: BinaryIO, layout: str) -> tuple[Any, ...]:
@@ -248,7 +328,7 @@ def _take(file: BinaryIO, layout: str) -> tuple[Any, ...]:
 
 
 def _exactly(file: BinaryIO, count: int) -> bytes:
-    content = file.read(count)
-    if len(content) != count:
-        raise ValueError(f"the file ends {count - len(content)} bytes early")
-    return content
+    left = os.fstat(file.fileno()).st_size - file.tell()
+    if count > left:  # looked at first: memory is taken for as many bytes as are asked for
+        raise ValueError(f"the file ends {count - left} bytes early")
+    return file.read(count)

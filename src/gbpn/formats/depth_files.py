@@ -7,7 +7,6 @@ metres = stored value / scale (1000 for millimetres, 256 for KITTI). 0, NaN and 
 from __future__ import annotations
 
 import warnings
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,10 @@ from PIL import Image
 from torch import Tensor
 
 from gbpn.atomic_files import replacing
+from gbpn.border import most_pixels, reading, require_size, shown
 from gbpn.errors import BackendError, DatasetError, InputError
+from gbpn.formats.arrays import read_npy, read_npz
+from gbpn.formats.images import open_picture
 
 MILLIMETRES = 1000.0
 """Scale of depth cameras' 16-bit PNGs."""
@@ -44,6 +46,7 @@ def read_depth(
     `judge` warns of depths that do not look like metres; callers that look themselves switch it off.
     """
     path = Path(path)
+    require_scale(scale)
     stored = _read_array(path)
     if stored.ndim == 3 and 1 in (stored.shape[0], stored.shape[-1]):
         stored = stored.reshape(stored.shape[1:] if stored.shape[0] == 1 else stored.shape[:2])
@@ -54,12 +57,11 @@ def read_depth(
             f"{path} holds integers without a unit: give the scale (metres = value / scale), "
             "1000 for millimetres, 256 for KITTI"
         )
-    if scale is not None and not scale > 0:
-        raise InputError(f"depth scale must be positive (metres = value / scale); got {scale}")
-    depth = stored.astype(np.float32)
-    if scale is not None and scale != 1:
-        depth /= np.float32(scale)
-    if np.issubdtype(stored.dtype, np.floating):
+    with np.errstate(over="ignore"):  # what is beyond float32 becomes infinite, which means not measured
+        depth = stored.astype(np.float32)
+        if scale is not None and scale != 1:
+            depth /= np.float32(scale)
+    if stored.dtype.kind in "fi":
         depth[~np.isfinite(depth)] = 0
         if not drop_negative and depth.min(initial=0) < 0:
             raise DatasetError(
@@ -70,6 +72,16 @@ def read_depth(
     if judge:
         _warn_if_implausible(path, depth, scale)
     return torch.from_numpy(depth)[None]
+
+
+def require_scale(scale: float | None) -> None:
+    """Raise unless `scale` is None or a number that depths can be divided by."""
+    number = isinstance(scale, int | float | np.integer | np.floating) and not isinstance(scale, bool)
+    if scale is not None and not (number and 1e-12 < scale < 1e12):
+        raise InputError(
+            f"depth scale must be positive and finite (metres = value / scale); got {shown(repr(scale))}: "
+            "1000 for millimetres, 256 for KITTI"
+        )
 
 
 def write_depth(path: str | Path, depth: Tensor, scale: float = MILLIMETRES) -> None:
@@ -104,28 +116,20 @@ def write_depth(path: str | Path, depth: Tensor, scale: float = MILLIMETRES) -> 
 
 
 def _read_array(path: Path) -> np.ndarray:
-    if not path.is_file():
-        raise DatasetError(f"{path}: no such depth file")
-    reader = _READERS.get(path.suffix.lower())
-    if reader is None:
-        raise DatasetError(f"{path}: depth files are {', '.join(sorted(_READERS))}; got {path.suffix!r}")
-    try:
-        return reader(path)
-    except (
-        OSError,
-        ValueError,
-        KeyError,
-        EOFError,
-        SyntaxError,
-        zipfile.BadZipFile,
-        Image.DecompressionBombError,
-        Image.DecompressionBombWarning,
-    ) as error:
-        raise DatasetError(f"{path}: not a readable depth file ({error})") from error
+    """[H, W], or with an axis of length 1, of real numbers and within the limit in size."""
+    known = ", ".join(sorted(_READERS))
+    with reading(path, "depth file", "one number per pixel") as file:
+        reader = _READERS.get(file.suffix.lower())
+        if reader is None:
+            raise DatasetError(f"{shown(path)}: depth files are {known}; got {shown(path.suffix)!r}")
+        stored = reader(file)
+        if stored.dtype.kind not in "fiu" or not stored.size:
+            raise ValueError(f"an array {list(stored.shape)[:4]} of {stored.dtype}")
+        return stored
 
 
 def _read_picture(path: Path) -> np.ndarray:
-    with Image.open(path) as picture:
+    with open_picture(path) as picture:
         if picture.mode not in ("I;16", "I;16B", "I", "F", "L"):
             raise ValueError(
                 f"a depth picture has one channel of 16 bits or floats; this one is {picture.mode}"
@@ -135,20 +139,14 @@ def _read_picture(path: Path) -> np.ndarray:
         return np.array(picture)
 
 
-def _read_npz(path: Path) -> np.ndarray:
-    with np.load(path, allow_pickle=False) as arrays:
-        if "depth" in arrays.files:
-            return np.array(arrays["depth"])
-        if len(arrays.files) != 1:
-            raise ValueError(f"expected one array, or one called 'depth'; got {arrays.files}")
-        return np.array(arrays[arrays.files[0]])
-
-
 def _read_exr(path: Path) -> np.ndarray:
     try:
         import OpenEXR  # type: ignore[import-not-found, unused-ignore]
     except ImportError as error:
         raise BackendError(f"{path}: reading EXR needs a package: pip install OpenEXR") from error
+    opened: Any = OpenEXR.File(str(path), header_only=True)
+    low, high = opened.header()["dataWindow"]
+    require_size("a depth map", int(high[1]) - int(low[1]) + 1, int(high[0]) - int(low[0]) + 1)
     channels: dict[str, Any] = OpenEXR.File(str(path)).channels()
     for name in ("Z", "depth", "Y", "R", "RGB", *channels):
         if name in channels:
@@ -161,8 +159,8 @@ _READERS: dict[str, Callable[[Path], np.ndarray]] = {
     ".png": _read_picture,
     ".tif": _read_picture,
     ".tiff": _read_picture,
-    ".npy": lambda path: np.load(path, allow_pickle=False),
-    ".npz": _read_npz,
+    ".npy": lambda path: read_npy(path, most_pixels()),
+    ".npz": lambda path: read_npz(path, "depth", most_pixels()),
     ".exr": _read_exr,
 }
 

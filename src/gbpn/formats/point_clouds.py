@@ -14,7 +14,9 @@ from pathlib import Path
 
 import numpy as np
 
+from gbpn.border import reading, shown
 from gbpn.errors import BackendError, DatasetError
+from gbpn.formats.arrays import read_npy
 
 PLY_TYPES = {
     "char": "i1", "int8": "i1", "uchar": "u1", "uint8": "u1",
@@ -28,27 +30,27 @@ PCD_KINDS = {"I": "i", "U": "u", "F": "f"}
 def read_points(path: str | Path) -> np.ndarray:
     """[N, 3] float64; points that are not finite are dropped."""
     path = Path(path)
-    if not path.is_file():
-        raise DatasetError(f"{path}: no such point cloud")
-    reader = _READERS.get(path.suffix.lower())
-    if reader is None:
-        raise DatasetError(f"{path}: point clouds are {', '.join(_READERS)}; got {path.suffix!r}")
-    try:
+    with reading(path, "point cloud", f"{shown(path.suffix, 20)} with x, y, z"):
+        reader = _READERS.get(path.suffix.lower())
+        if reader is None:
+            raise DatasetError(
+                f"{shown(path)}: point clouds are {', '.join(_READERS)}; got {shown(path.suffix)!r}"
+            )
         points = np.asarray(reader(path), dtype=np.float64)
-    except (ValueError, KeyError, IndexError, OSError, EOFError, UnicodeDecodeError) as error:
-        raise DatasetError(f"{path}: not a readable {path.suffix} point cloud ({error})") from error
+        if points.ndim != 2 or points.shape[1] != 3:
+            raise ValueError(f"no list of x y z but {list(points.shape)}")
     return points[np.isfinite(points).all(axis=1)]
 
 
 def _read_bin(path: Path) -> np.ndarray:
+    if size := path.stat().st_size % 16:
+        raise ValueError(f"{size} bytes after whole x y z intensity records of 4 float32")
     values = np.fromfile(path, dtype="<f4")
-    if values.size % 4:
-        raise ValueError(f"{values.size} float32 values are not whole x y z intensity records")
     return values.reshape(-1, 4)[:, :3]
 
 
 def _read_npy(path: Path) -> np.ndarray:
-    values: np.ndarray = np.load(path, allow_pickle=False)
+    values = read_npy(path)
     if values.ndim != 2 or values.shape[1] < 3:
         raise ValueError(f"wanted [N, 3 or more]; got {list(values.shape)}")
     return values[:, :3]
@@ -85,6 +87,8 @@ def _ply_header(text: str) -> tuple[str, list[tuple[str, int, list[tuple[str, st
         if words[:1] == ["format"]:
             encoding = words[1]
         elif words[:1] == ["element"]:
+            if int(words[2]) < 0:
+                raise ValueError(f"{words[2]} of element {words[1]}")
             elements.append((words[1], int(words[2]), []))
         elif words[:1] == ["property"]:
             elements[-1][2].append((words[-1], words[1]))
@@ -100,7 +104,9 @@ def _ply_text(body: str, elements: list[tuple[str, int, list[tuple[str, str]]]])
         if name == "vertex":
             labels = [label for label, _ in properties]
             columns = [labels.index(axis) for axis in "xyz"]
-            rows = [lines[start + row].split() for row in range(count)]
+            if start + count > len(lines):
+                raise ValueError(f"{len(lines)} lines are fewer than the {start + count} that are declared")
+            rows = [line.split() for line in lines[start : start + count]]
             return np.array([[float(row[column]) for column in columns] for row in rows]).reshape(-1, 3)
         start += count
     raise ValueError("no vertex element")
@@ -118,6 +124,8 @@ def _read_pcd(path: Path) -> np.ndarray:
         if words and not words[0].startswith("#"):
             header[words[0]] = words[1:]
     fields, count = header["FIELDS"], int(header["POINTS"][0])
+    if count < 0:
+        raise ValueError(f"{count} points")
     repeats = [int(word) for word in header.get("COUNT", ["1"] * len(fields))]
     kinds = [PCD_KINDS[kind] + size for kind, size in zip(header["TYPE"], header["SIZE"], strict=True)]
     record = np.dtype(
@@ -136,6 +144,8 @@ def _read_pcd(path: Path) -> np.ndarray:
         return np.stack([rows[names[axis]][:, 0] for axis in "xyz"], axis=1)
     if encoding == "binary_compressed":
         packed, size = np.frombuffer(body, "<u4", count=2)
+        if int(size) != record.itemsize * count:
+            raise ValueError(f"{size} bytes are not {count} points of {record.itemsize}")
         plain = lzf_decompress(body[8 : 8 + int(packed)], int(size))
         out, start = {}, 0
         for field, kind, repeat in zip(fields, kinds, repeats, strict=True):  # stored field by field
@@ -149,7 +159,7 @@ def lzf_decompress(packed: bytes, size: int) -> bytes:
     """LZF: a control byte below 32 starts a run of literals, others point back into what was written."""
     out = bytearray()
     at = 0
-    while at < len(packed):
+    while at < len(packed) and len(out) <= size:
         control = packed[at]
         at += 1
         if control < 32:

@@ -15,6 +15,7 @@ from gbpn.atomic_files import hidden_folder, to_disk, write_bytes
 from gbpn.camera import points
 from gbpn.distribution import DepthDistribution
 from gbpn.formats.depth_files import write_depth
+from gbpn.predict.plausible_range import widest_sigma
 from gbpn.show import pictures
 from gbpn.validity import measured
 
@@ -47,7 +48,9 @@ class CompletedDepth:
     @property
     def std(self) -> Array:
         """Standard deviation in metres, from the calibration in the weights; NaN where unobserved."""
-        return np.where(self.observed, _map(self.distribution.std), np.float32(np.nan))
+        widest = widest_sigma(self.sparse)
+        std = np.nan_to_num(_map(self.distribution.std), nan=widest, posinf=widest)
+        return np.where(self.observed, np.clip(std, 1e-9 * widest, widest), np.float32(np.nan))
 
     @property
     def confidence(self) -> Array:

@@ -18,6 +18,7 @@ from gbpn.model import GBPN, Model
 from gbpn.predict import resizing
 from gbpn.predict.completed import CompletedDepth
 from gbpn.predict.inputs import FrameInputs, frame_inputs
+from gbpn.predict.plausible_range import kept_promises
 from gbpn.predict.session import Session
 from gbpn.validity import measured
 
@@ -107,7 +108,7 @@ class DepthCompleter:
     def complete(self, inputs: FrameInputs, *, sigmas: bool = False) -> CompletedDepth:
         """The same for a frame that was read before."""
         result = CompletedDepth(
-            distribution=self._answer(inputs, sigmas),
+            distribution=kept_promises(self._answer(inputs, sigmas), inputs.sparse),
             image=inputs.image,
             sparse=inputs.sparse,
             intrinsics=inputs.intrinsics,

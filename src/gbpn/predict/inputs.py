@@ -1,4 +1,8 @@
-"""What people have, as the tensors a model takes: paths, PIL pictures, arrays, tensors, points."""
+"""What people have, as the tensors a model takes: paths, PIL pictures, arrays, tensors, points.
+
+Pictures with an EXIF mark are turned upright; measurements, points and cameras are those of the turned
+picture.
+"""
 
 from __future__ import annotations
 
@@ -14,15 +18,21 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from gbpn.camera import default_intrinsics
+from gbpn.border import require_size, taking
+from gbpn.camera import USUAL_FOCAL, default_intrinsics, fitted_intrinsics
 from gbpn.errors import InputError
+from gbpn.formats.arrays import numeric
 from gbpn.formats.calibration import intrinsics_of, read_intrinsics
-from gbpn.formats.depth_files import implausible, read_depth
-from gbpn.formats.images import read_image
+from gbpn.formats.depth_files import implausible, read_depth, require_scale
+from gbpn.formats.images import open_picture, orientation_notice, picture_pixels, read_image, to_tensor
 from gbpn.formats.point_tables import POINT_TABLES, read_point_table
+from gbpn.predict.plausible_range import without_implausible
 from gbpn.sensors.projection import points_to_sparse
+from gbpn.tensor_checks import require_finite
 from gbpn.validity import measured
 
+LONGEST_STRIP = 256
+"""Length by width of the longest picture that is completed: a scanner of 16 lines fits."""
 FULL_FRAME_WIDTH = 36.0
 """Millimetres; EXIF gives focal lengths as if the sensor were this wide."""
 EXIF_FOCAL_35MM, EXIF_FOLDER = 0xA405, 0x8769
@@ -35,13 +45,21 @@ class FrameInputs:
     image: Tensor
     """[3, H, W] RGB in [0, 1]."""
     sparse: Tensor
-    """[1, H, W] metres, 0 where not measured; somewhere it is."""
+    """[1, H, W] metres, 0 where not measured; somewhere it is. What no sensor measures is dropped, see
+    `plausible_range`."""
     intrinsics: Tensor
     """[3, 3]."""
     notices: tuple[str, ...] = ()
     """What had to be assumed, in words."""
+    scale: float | None = None
+    """What the depths were divided by, if anything: a 16-bit sensor's largest number means too far."""
 
     def __post_init__(self) -> None:
+        require_finite(image=self.image, intrinsics=self.intrinsics)
+        kept, notice = without_implausible(self.sparse, self.scale)
+        if notice is not None:
+            object.__setattr__(self, "sparse", kept)
+            object.__setattr__(self, "notices", (*self.notices, notice))
         if not bool(measured(self.sparse).any()):
             raise InputError("there is no measurement: every value of the sparse depth is 0 or NaN")
 
@@ -62,21 +80,39 @@ def frame_inputs(image: Any, sparse: Any, intrinsics: Any = None, scale: float |
     _, height, width = picture.shape
     depth = as_sparse(sparse, height, width, scale)
     camera, notice = as_intrinsics(intrinsics, image, height, width)
-    return FrameInputs(image=picture, sparse=depth, intrinsics=camera, notices=(notice,) if notice else ())
+    notices = tuple(text for text in (orientation_notice(image), notice) if text)
+    return FrameInputs(image=picture, sparse=depth, intrinsics=camera, notices=notices, scale=scale)
+
+
+def require_aspect(height: int, width: int) -> None:
+    """Raise for strips that no network looks at sensibly."""
+    if max(height, width) > LONGEST_STRIP * min(height, width):
+        raise InputError(
+            f"a picture of {width}×{height} is a strip, more than {LONGEST_STRIP} times as long as wide: "
+            "cut it into pieces"
+        )
 
 
 def as_image(image: Any) -> Tensor:
-    """[3, H, W] float32 RGB in [0, 1].
+    """[3, H, W] float32 RGB in [0, 1]; see `_as_image` for what is understood.
 
     A path; a PIL picture of any mode; NumPy [H, W, 3 or 4] or [H, W], uint8, uint16 or float in [0, 1];
     torch [3, H, W] or [1, 3, H, W], uint8 or float in [0, 1].
     """
+    with taking("image", "a path, a picture, NumPy [H, W, 3] or torch [3, H, W]"):
+        planes = _as_image(image)
+    require_size("an image", planes.shape[1], planes.shape[2])
+    require_aspect(planes.shape[1], planes.shape[2])
+    return planes
+
+
+def _as_image(image: Any) -> Tensor:
     if isinstance(image, str | os.PathLike):
         return read_image(Path(image))
     if isinstance(image, Image.Image):
-        image = np.asarray(image.convert("RGB"))
+        return to_tensor(picture_pixels(image))
     if isinstance(image, Tensor):
-        planes = image.detach().cpu()
+        planes = _plain(image)
         planes = planes[0] if planes.dim() == 4 and planes.shape[0] == 1 else planes
         if planes.dim() != 3 or planes.shape[0] != 3:
             raise InputError(f"a torch image must be [3, H, W] RGB; got {list(image.shape)}")
@@ -86,18 +122,25 @@ def as_image(image: Any) -> Tensor:
         pixels = np.repeat(pixels[..., None], 3, axis=2)
     if pixels.ndim != 3 or pixels.shape[2] not in (3, 4):
         raise InputError(f"a NumPy image must be [H, W, 3], [H, W, 4] or [H, W]; got {list(pixels.shape)}")
+    require_size("an image", *pixels.shape[:2])
     if pixels.dtype == np.uint16:
         pixels = pixels.astype(np.float32) / np.float32(65535)
     return _unit_range(torch.from_numpy(pixels[..., :3].transpose(2, 0, 1).copy()))
 
 
 def as_sparse(sparse: Any, height: int, width: int, scale: float | None = None) -> Tensor:
-    """[1, H, W] float32 metres, 0 where not measured (NaN counts as not measured).
+    """[1, H, W] float32 metres, 0 where not measured (NaN counts as not measured, +infinity as too far).
 
     A path of a depth file (`scale` divides integer files) or of a table x, y, depth (.csv, .txt);
     an array or tensor [H, W], [H, W, 1] or [1, H, W];
     or points, [N, 3] of (x, y, depth) with x to the right and y down in pixels.
     """
+    require_scale(scale)
+    with taking("sparse depth", f"a path, an array {height}×{width} in metres or points [N, 3]"):
+        return _as_sparse(sparse, height, width, scale)
+
+
+def _as_sparse(sparse: Any, height: int, width: int, scale: float | None) -> Tensor:
     if isinstance(sparse, str | os.PathLike):
         path = Path(sparse)
         if path.suffix.lower() in POINT_TABLES:
@@ -106,7 +149,7 @@ def as_sparse(sparse: Any, height: int, width: int, scale: float | None = None) 
         if depth.shape[2] == 3:  # no image is so narrow: a table of points
             return points_to_sparse(depth[0], height, width)
     else:
-        values = sparse.detach().cpu() if isinstance(sparse, Tensor) else torch.from_numpy(np.array(sparse))
+        values = _plain(sparse) if isinstance(sparse, Tensor) else _of_numpy(sparse)
         if values.dim() == 2 and values.shape[1] == 3 and (height, width) != tuple(values.shape):
             return points_to_sparse(values, height, width)
         squeezed = values.squeeze() if values.dim() > 2 else values
@@ -121,27 +164,26 @@ def as_sparse(sparse: Any, height: int, width: int, scale: float | None = None) 
             "resize the image or project the points again, do not interpolate measurements"
         )
     depth = torch.nan_to_num(depth, nan=0.0, posinf=torch.inf, neginf=-torch.inf)
-    if bool(torch.isinf(depth).any()) or bool((depth < 0).any()):
+    if bool((depth < 0).any()):
         raise InputError(
-            f"sparse depth must be finite and not negative; got {float(depth.min()):g} to "
+            f"sparse depth must not be negative; got {float(depth.min()):g} to "
             f"{float(depth.max()):g}: 0 or NaN means not measured"
         )
     return depth
 
 
 def as_intrinsics(intrinsics: Any, image: Any, height: int, width: int) -> tuple[Tensor, str | None]:
-    """[3, 3] float32, and a notice if the camera had to be guessed.
+    """[3, 3] float32, and a notice if the camera had to be guessed or looks odd.
 
     Four numbers fx, fy, cx, cy; a 3×3 matrix; a file with either; or None: the focal length that the picture
-    file's EXIF gives, else a field of view of 60° across the longer side.
+    file's EXIF gives, else a field of view of 60° across the longer side. In pixels or shares of the size.
     """
-    if isinstance(intrinsics, str | os.PathLike):
-        return read_intrinsics(Path(intrinsics)), None
     if intrinsics is not None:
-        values = (
-            intrinsics.detach().cpu().numpy() if isinstance(intrinsics, Tensor) else np.asarray(intrinsics)
-        )
-        return intrinsics_of(np.squeeze(values).astype(np.float64)), None
+        with taking("intrinsics", "fx, fy, cx, cy, a 3×3 matrix or a file of either"):
+            if isinstance(intrinsics, str | os.PathLike):
+                return fitted_intrinsics(read_intrinsics(Path(intrinsics)), height, width)
+            values = _plain(intrinsics).numpy() if isinstance(intrinsics, Tensor) else numeric(intrinsics)
+            return fitted_intrinsics(intrinsics_of(np.squeeze(values).astype(np.float64)), height, width)
     guess = default_intrinsics(height, width)
     focal = _exif_focal(image, max(height, width))
     if focal is None:
@@ -154,16 +196,38 @@ def _exif_focal(image: Any, longer_side: int) -> float | None:
     """Focal length in pixels from a picture's 35 mm equivalent, if it has one."""
     try:
         if isinstance(image, str | os.PathLike):
-            with Image.open(image) as picture:
+            with open_picture(Path(image)) as picture:
                 exif = picture.getexif()
         elif isinstance(image, Image.Image):
             exif = image.getexif()
         else:
             return None
         equivalent = float(exif.get_ifd(EXIF_FOLDER).get(EXIF_FOCAL_35MM) or 0)
-    except (OSError, ValueError, TypeError):
+    except Exception:  # damaged EXIF is no reason to refuse the picture
         return None
-    return equivalent / FULL_FRAME_WIDTH * longer_side if equivalent > 0 else None
+    low, high = USUAL_FOCAL
+    focal = equivalent / FULL_FRAME_WIDTH
+    return focal * longer_side if low <= focal <= high else None
+
+
+def _plain(tensor: Tensor) -> Tensor:
+    """On the CPU, dense, without gradients."""
+    odd = tensor.is_meta or tensor.is_complex() or tensor.is_quantized or tensor.dtype == torch.bool
+    if odd or tensor.layout is not torch.strided:
+        raise InputError(
+            f"tensors must be dense real numbers with data; got {tensor.layout}, {tensor.dtype}, "
+            f"{tensor.device}: convert it first"
+        )
+    return tensor.detach().cpu()
+
+
+def _of_numpy(values: Any) -> Tensor:
+    """A copy; formats that torch does not know, such as the other byte order, are converted."""
+    array = numeric(values)
+    kind = array.dtype.newbyteorder("=")
+    if kind.kind == "f" and kind.itemsize > 8:
+        kind = np.dtype(np.float64)
+    return torch.from_numpy(np.array(array, dtype=kind))
 
 
 def _unit_range(planes: Tensor) -> Tensor:

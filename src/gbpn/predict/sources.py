@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,9 +11,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from gbpn.border import shown
+from gbpn.camera import fitted_intrinsics
 from gbpn.errors import InputError
 from gbpn.formats import colmap
 from gbpn.formats.calibration import intrinsics_of, kitti_calibration, read_extrinsics, read_intrinsics
+from gbpn.formats.depth_files import require_scale
+from gbpn.formats.images import orientation_notice
 from gbpn.formats.point_clouds import read_points
 from gbpn.formats.point_tables import POINT_TABLES
 from gbpn.predict.inputs import FrameInputs, as_image, as_intrinsics, as_sparse
@@ -51,12 +56,17 @@ class Sensor:
     def __post_init__(self) -> None:
         if self.calib is not None and (self.intrinsics is not None or self.extrinsics is not None):
             raise InputError("give either --calib or --intrinsics with --extrinsics, not both")
+        require_scale(self.scale)
+        if not (math.isfinite(self.units) and self.units > 0):
+            raise InputError(f"--units must be metres per unit, above 0; got {self.units}")
 
     def read(self, image: Path, sparse: Path | None) -> FrameInputs:
         """One frame with its measurements and its camera."""
         picture = as_image(image)
         depth, camera, notices = self.measure(image, sparse, *picture.shape[1:])
-        inputs = FrameInputs(image=picture, sparse=depth, intrinsics=camera, notices=notices)
+        inputs = FrameInputs(
+            image=picture, sparse=depth, intrinsics=camera, notices=notices, scale=self.scale
+        )
         if inputs.doubt is not None and self.scale is None:
             raise InputError(f"{sparse or 'points'}: {inputs.doubt}; --scale 1 if these are metres")
         return inputs
@@ -71,31 +81,33 @@ class Sensor:
         if self.reconstruction is not None:
             depth, camera, notices = self._from_colmap(self.reconstruction, image, height, width)
         elif sparse is not None and self._is_cloud(sparse):
-            depth, camera = self._from_cloud(sparse, height, width)
-            notices = []
+            depth, camera, notices = self._from_cloud(sparse, height, width)
         elif sparse is not None:
             depth = as_sparse(sparse, height, width, self.scale)
         if self.points:
             more = points_to_sparse(torch.tensor(self.points), height, width)
             depth = torch.where(measured(more), more, depth)
+        if turned := orientation_notice(image):
+            notices.insert(0, turned)
         return depth, camera, tuple(notices)
 
     def _is_cloud(self, sparse: Path) -> bool:
         located = self.calib is not None or self.extrinsics is not None
         return sparse.suffix.lower() in CLOUDS or (located and sparse.suffix.lower() == ".npy")
 
-    def _from_cloud(self, cloud: Path, height: int, width: int) -> tuple[Tensor, Tensor]:
+    def _from_cloud(self, cloud: Path, height: int, width: int) -> tuple[Tensor, Tensor, list[str]]:
         to_camera: Tensor | None
         if self.calib is not None:
             calibration = kitti_calibration(self.calib, self.camera)
-            camera, to_camera = calibration.intrinsics, calibration.to_camera
+            camera, notice = fitted_intrinsics(calibration.intrinsics, height, width)
+            to_camera = calibration.to_camera
         elif self.intrinsics is None:
             raise InputError(
                 f"{cloud} is a point cloud: give --calib (KITTI), or --intrinsics and, unless it is in "
                 "camera coordinates already, --extrinsics"
             )
         else:
-            camera, _ = as_intrinsics(self.intrinsics, None, height, width)
+            camera, notice = as_intrinsics(self.intrinsics, None, height, width)
             to_camera = None if self.extrinsics is None else read_extrinsics(self.extrinsics)
         points = read_points(cloud)
         depth = remove_see_through(project(points, camera, height, width, to_camera))
@@ -104,23 +116,24 @@ class Sensor:
                 f"{cloud}: none of its {len(points)} points falls into the {width}×{height} picture: check "
                 "the extrinsics (cloud to camera, x right, y down, z ahead) and the intrinsics"
             )
-        return depth, camera.float()
+        return depth, camera.float(), [notice] if notice else []
 
     def _from_colmap(
         self, model: colmap.Reconstruction, image: Path, height: int, width: int
     ) -> tuple[Tensor, Tensor, list[str]]:
         found = [p for p in model.pictures if p.name == image.name or Path(p.name).name == image.name]
         if len(found) != 1:
-            known = ", ".join(p.name for p in model.pictures[:3])
+            known = shown(", ".join(p.name for p in model.pictures[:3]))
             raise InputError(
                 f"{image.name} is registered {len(found)} times in the COLMAP model, which knows {known}, …"
             )
-        view = colmap.sparse_view(model, found[0], self.units)
-        if tuple(view.sparse.shape[1:]) != (height, width):
+        camera = model.cameras.get(found[0].camera)
+        if camera is not None and (camera.height, camera.width) != (height, width):
             raise InputError(
                 f"{image} is {height}×{width}, but COLMAP saw it as "
-                f"{view.sparse.shape[1]}×{view.sparse.shape[2]}: give the picture that was reconstructed"
+                f"{shown(camera.height)}×{shown(camera.width)}: give the picture that was reconstructed"
             )
+        view = colmap.sparse_view(model, found[0], self.units)
         notices = []
         if self.units == 1:
             notices.append("COLMAP depth is in the model's own unit: --units METRES makes it metres")

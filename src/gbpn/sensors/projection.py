@@ -6,11 +6,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gbpn.camera import nearest_wins
+from gbpn.border import require_size
+from gbpn.camera import nearest_wins, require_camera
 from gbpn.errors import InputError
 
 NEAREST = 0.1
 """Metres; points nearer to the camera plane are not in the picture."""
+
+FARTHEST = 1e8
+"""Metres; points farther away are marks for "nothing here"."""
 
 
 def project(
@@ -19,15 +23,20 @@ def project(
     """[1, height, width] float32 depth of [N, 3] points; the nearest wins where several meet in a pixel."""
     if points.ndim != 2 or points.shape[1] != 3:
         raise InputError(f"points must be [N, 3]; got {list(points.shape)}")
+    require_size("a depth map", height, width)
     seen = points.astype(np.float64)
-    if to_camera is not None:
-        matrix = to_camera.double().numpy()
-        seen = seen @ matrix[:3, :3].T + matrix[:3, 3]
-    seen = seen[seen[:, 2] > NEAREST]
     camera = intrinsics.double().numpy()
-    pixel = seen @ camera.T
-    x, y = pixel[:, 0] / pixel[:, 2], pixel[:, 1] / pixel[:, 2]
-    inside = (np.abs(x) < 1e6) & (np.abs(y) < 1e6)  # beyond, rounding to integers is not safe
+    require_camera(camera)
+    with np.errstate(all="ignore"):  # points at infinity fall out of the picture
+        if to_camera is not None:
+            matrix = to_camera.double().numpy()
+            if not np.isfinite(matrix).all():
+                raise InputError("the cloud-to-camera matrix must be finite; got NaN or infinity")
+            seen = seen @ matrix[:3, :3].T + matrix[:3, 3]
+        seen = seen[(seen[:, 2] > NEAREST) & (seen[:, 2] < FARTHEST)]
+        pixel = seen @ camera.T
+        x, y = pixel[:, 0] / pixel[:, 2], pixel[:, 1] / pixel[:, 2]
+        inside = (np.abs(x) < 1e6) & (np.abs(y) < 1e6)  # beyond, rounding to integers is not safe
     return torch.from_numpy(nearest_wins(x[inside], y[inside], seen[inside, 2], height, width))[None]
 
 
@@ -47,6 +56,7 @@ def remove_see_through(sparse: Tensor, *, rows: int = 5, columns: int = 4, step:
 
 def points_to_sparse(points: Tensor, height: int, width: int) -> Tensor:
     """[N, 3] of (x, y, depth) onto the pixel grid; where two fall on one pixel, the nearer one stays."""
+    require_size("a depth map", height, width)
     points = points.to(torch.float64)
     if points.dim() != 2 or points.shape[1] != 3 or not bool(torch.isfinite(points[:, :2]).all()):
         raise InputError(f"points must be [N, 3] of x, y, depth; got {list(points.shape)} or NaN in x, y")

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from gbpn.atomic_files import write_text
+from gbpn.border import shown
 from gbpn.errors import TrainingError
 from gbpn.train.checkpoints import Checkpoints
 from gbpn.train.recipe import Recipe
@@ -51,7 +52,7 @@ class RunFolder:
             differing = sorted(k for k in wanted.keys() | found.keys() if wanted.get(k) != found.get(k))
             if differing:
                 raise TrainingError(
-                    f"{self.path} was started with another recipe: {', '.join(differing)} differ; "
+                    f"{self.path} was started with another recipe: {shown(', '.join(differing))} differ; "
                     "resume with the same settings or choose a new --out"
                 )
             return

@@ -1,0 +1,241 @@
+"""One small valid file of every format that is read, and the reader that must survive its damaged copies."""
+
+from __future__ import annotations
+
+import io
+import json
+import struct
+import zipfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+from gbpn.border import reading
+from gbpn.datasets.folder import FolderDataset
+from gbpn.datasets.mixed import MixedDataset
+from gbpn.datasets.nyuv2 import NyuV2Dataset
+from gbpn.formats.calibration import kitti_calibration, read_extrinsics, read_intrinsics
+from gbpn.formats.colmap import read_model, sparse_view
+from gbpn.formats.depth_files import read_depth
+from gbpn.formats.images import read_image
+from gbpn.formats.point_clouds import read_points
+from gbpn.formats.point_tables import read_point_table
+from gbpn.predict.inputs import frame_inputs
+
+HEIGHT, WIDTH = 12, 16
+CAMERA = "20 20 7.5 5.5"
+MATRIX = "1 0 0 0 0 1 0 0 0 0 1 0"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Seed:
+    """A valid file and who reads it."""
+
+    name: str
+    """Path below a scratch folder."""
+    content: bytes
+    read: Callable[[Path], object]
+    """Takes the file; answers with arrays or tensors that are looked at."""
+    beside: tuple[tuple[str, bytes], ...] = ()
+    """Other files that the reader wants, valid ones."""
+
+
+def _depth() -> np.ndarray:
+    rng = np.random.default_rng(0)
+    depth = np.zeros((HEIGHT, WIDTH), np.float32)
+    depth.reshape(-1)[rng.choice(depth.size, 40, replace=False)] = rng.uniform(1, 5, 40)
+    return depth
+
+
+def _pixels() -> np.ndarray:
+    return np.random.default_rng(1).integers(0, 256, (HEIGHT, WIDTH, 3), dtype=np.uint8)
+
+
+def _saved(picture: Image.Image, kind: str, **options: object) -> bytes:
+    out = io.BytesIO()
+    picture.save(out, format=kind, **options)
+    return out.getvalue()
+
+
+def _npy(array: np.ndarray) -> bytes:
+    out = io.BytesIO()
+    np.save(out, array)
+    return out.getvalue()
+
+
+def npz(member: bytes) -> bytes:
+    """A .npz around the bytes of a .npy, whatever they are."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("depth.npy", member)
+    return out.getvalue()
+
+
+def _hdf5() -> bytes:
+    import h5py
+
+    out = io.BytesIO()
+    with h5py.File(out, "w") as file:
+        file["rgb"] = _pixels().transpose(2, 0, 1)
+        file["depth"] = _depth()
+    return out.getvalue()
+
+
+def _ply(encoding: str) -> bytes:
+    points = np.random.default_rng(2).uniform(1, 5, (20, 3)).astype("<f4")
+    head = f"ply\nformat {encoding} 1.0\nelement vertex 20\n"
+    head += "".join(f"property float {axis}\n" for axis in "xyz") + "end_header\n"
+    lines = "\n".join(" ".join(map(str, row)) for row in points.tolist()) + "\n"
+    return head.encode() + (lines.encode() if encoding == "ascii" else points.tobytes())
+
+
+def _pcd(encoding: str) -> bytes:
+    points = np.random.default_rng(3).uniform(1, 5, (20, 3)).astype("<f4")
+    head = "VERSION 0.7\nFIELDS x y z\nSIZE 4 4 4\nTYPE F F F\nCOUNT 1 1 1\nWIDTH 20\nHEIGHT 1\nPOINTS 20\n"
+    bodies = {
+        "ascii": ("\n".join(" ".join(map(str, row)) for row in points.tolist()) + "\n").encode(),
+        "binary": points.tobytes(),
+    }
+    plain = points.T.copy().tobytes()
+    literals = [plain[at : at + 32] for at in range(0, len(plain), 32)]
+    packed = b"".join(bytes([len(run) - 1]) + run for run in literals)
+    bodies["binary_compressed"] = struct.pack("<II", len(packed), len(plain)) + packed
+    return f"{head}DATA {encoding}\n".encode() + bodies[encoding]
+
+
+def colmap_text(image: str = "a.png") -> dict[str, bytes]:
+    """The three files of a model with one picture."""
+    seen = " ".join(f"{k} {k} {k}" for k in range(1, 6))
+    points = "".join(f"{k} {0.1 * k} 0.1 3 0 0 0 0.5 1 0\n" for k in range(1, 6))
+    return {
+        "cameras.txt": f"1 PINHOLE {WIDTH} {HEIGHT} {CAMERA}\n".encode(),
+        "images.txt": f"1 1 0 0 0 0 0 0 1 {image}\n{seen}\n".encode("utf-8", "surrogateescape"),
+        "points3D.txt": points.encode(),
+    }
+
+
+def _colmap_binary() -> dict[str, bytes]:
+    cameras = struct.pack("<QiiQQ4d", 1, 1, 1, WIDTH, HEIGHT, *map(float, CAMERA.split()))
+    images = struct.pack("<Qi7di", 1, 1, 1, 0, 0, 0, 0, 0, 0, 1) + b"a.png\0" + struct.pack("<Q", 5)
+    images += b"".join(struct.pack("<ddq", k, k, k) for k in range(1, 6))
+    points = struct.pack("<Q", 5)
+    for k in range(1, 6):
+        points += struct.pack("<Q3d3BdQ2i", k, 0.1 * k, 0.1, 3, 0, 0, 0, 0.5, 1, 1, 0)
+    return {"cameras.bin": cameras, "images.bin": images, "points3D.bin": points}
+
+
+def _views(path: Path) -> object:
+    model = read_model(path.parent)
+    return [sparse_view(model, picture).sparse for picture in model.pictures]
+
+
+def _calibration(path: Path) -> object:
+    found = kitti_calibration(path)
+    return found.intrinsics, found.to_camera
+
+
+def _frame(path: Path) -> object:
+    return frame_inputs(np.full((HEIGHT, WIDTH, 3), 128, np.uint8), path, scale=1000).sparse
+
+
+def _nyu(path: Path) -> object:
+    sample = NyuV2Dataset(path.parents[2], "evaluation").frame(0)
+    return sample.image, sample.target
+
+
+def _pool(path: Path) -> object:
+    sample = MixedDataset(path.parent, "all").load(0)
+    return sample.image, sample.target, sample.intrinsics
+
+
+def _list(path: Path) -> object:
+    dataset = FolderDataset(path)
+    return dataset.load(0).sparse
+
+
+def _recipe(path: Path) -> object:
+    from gbpn.train.recipe import Recipe
+    from gbpn.train.run_folder import RunFolder
+
+    RunFolder(path.parent).open(Recipe(), resume=True)
+    return None
+
+
+def _rows(path: Path) -> object:
+    from gbpn.train.progress import read_rows
+
+    with reading(path, "table", "rows"):
+        return len(read_rows(path))
+
+
+def seeds() -> list[Seed]:
+    """All formats."""
+    picture, depth = Image.fromarray(_pixels()), _depth()
+    millimetres = Image.fromarray((depth * 1000).astype(np.uint16))
+    out = [
+        Seed(name=f"x.{kind.lower()}", content=_saved(picture, kind), read=read_image)
+        for kind in ("PNG", "JPEG", "BMP", "WEBP", "TIFF", "PPM", "GIF")
+    ]
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    out += [
+        Seed(name="turned.jpg", content=_saved(picture, "JPEG", exif=exif), read=read_image),
+        Seed(name="grey.png", content=_saved(millimetres, "PNG"), read=read_image),
+        Seed(
+            name="d.png", content=_saved(millimetres, "PNG"), read=lambda p: read_depth(p, 1000, judge=False)
+        ),
+        Seed(
+            name="d.tiff",
+            content=_saved(Image.fromarray(depth), "TIFF"),
+            read=lambda p: read_depth(p, judge=False),
+        ),
+        Seed(name="d.npy", content=_npy(depth), read=_frame),
+        Seed(name="e.npy", content=_npy(depth), read=lambda p: read_depth(p, judge=False)),
+        Seed(name="d.npz", content=npz(_npy(depth)), read=_frame),
+        Seed(name="c.npy", content=_npy(np.ones((9, 3))), read=read_points),
+        Seed(name="c.bin", content=np.ones((9, 4), "<f4").tobytes(), read=read_points),
+        Seed(name="p.csv", content=b"x,y,depth\n1,2,3.5\n4,5,2.5\n7 8 1.5\n", read=read_point_table),
+        Seed(name="q.csv", content=b"1,2,3.5\n4,5,2.5\n7,8,1.5\n", read=_frame),
+        Seed(name="K.txt", content=CAMERA.encode(), read=read_intrinsics),
+        Seed(name="K.json", content=b'{"K": [[20, 0, 7.5], [0, 20, 5.5], [0, 0, 1]]}', read=read_intrinsics),
+        Seed(name="K.npy", content=_npy(np.array([20, 20, 7.5, 5.5])), read=read_intrinsics),
+        Seed(name="T.txt", content=MATRIX.encode(), read=read_extrinsics),
+        Seed(
+            name="calib.txt",
+            content=f"P2: 20 0 7.5 1 0 20 5.5 0 0 0 1 0\nR0_rect: 1 0 0 0 1 0 0 0 1\nTr: {MATRIX}\n".encode(),
+            read=_calibration,
+        ),
+        Seed(name="val/official/00001.h5", content=_hdf5(), read=_nyu),
+        Seed(name="run/recipe.json", content=b'{"seed": 0, "steps": 5}', read=_recipe),
+        Seed(name="steps.csv", content=b"step,loss\n1,0.5\n2,0.25\n", read=_rows),
+        Seed(
+            name="list.txt",
+            content=b"i.png e.npy - K.txt\n",
+            read=_list,
+            beside=(("i.png", _saved(picture, "PNG")), ("e.npy", _npy(depth)), ("K.txt", CAMERA.encode())),
+        ),
+        Seed(
+            name="pool/room/meta.json",
+            content=json.dumps(
+                {"K": [[20, 0, 7.5], [0, 20, 5.5], [0, 0, 1]], "depth_scale": 1000, "role": "train"}
+            ).encode(),
+            read=_pool,
+            beside=(
+                ("pool/room/color/0.png", _saved(picture, "PNG")),
+                ("pool/room/depth/0.png", _saved(millimetres, "PNG")),
+            ),
+        ),
+    ]
+    out += [Seed(name=f"{e}.ply", content=_ply(e), read=read_points) for e in ("ascii", "binary_big_endian")]
+    out += [
+        Seed(name=f"{e}.pcd", content=_pcd(e), read=read_points)
+        for e in ("ascii", "binary", "binary_compressed")
+    ]
+    for files in (colmap_text(), _colmap_binary()):
+        for name, content in files.items():
+            rest = tuple((f"m/{other}", data) for other, data in files.items() if other != name)
+            out.append(Seed(name=f"m/{name}", content=content, read=_views, beside=rest))
+    return out
