@@ -4,70 +4,28 @@
 namespace gbpn::GBPN_LEVEL {
 namespace {
 
-#if defined(__AVX512F__)
-constexpr int vector_bytes = 64;
-#elif defined(__AVX__)
-constexpr int vector_bytes = 32;
-#else
-constexpr int vector_bytes = 16;
-#endif
+template <class T, int D> constexpr int lanes_for = D < lanes<T> ? D : lanes<T>;
 
-template <class T>
-constexpr int native_lanes = vector_bytes / int(sizeof(T));
+template <class T, int L> using Lanes = typename PackOf<T, L>::type;
 
-template <class T, int D>
-constexpr int lanes_for = D < native_lanes<T> ? D : native_lanes<T>;
-
-template <class T, int L>
-struct LanesOf {
-    typedef T type __attribute__((vector_size(L * sizeof(T))));
-};
-template <class T, int L>
-using Lanes = typename LanesOf<T, L>::type;
-
-template <int L, class T>
-inline Lanes<T, L> load(const T *from) {
-    Lanes<T, L> v;
-    __builtin_memcpy(&v, from, sizeof v);
-    return v;
-}
-
-template <class T, class V>
-inline void store(T *to, V v) {
-    __builtin_memcpy(to, &v, sizeof v);
-}
-
-template <class To, class From>
-inline To bits(From from) {
+template <class To, class From> inline To bits(From from) {
     To to;
     __builtin_memcpy(&to, &from, sizeof to);
     return to;
 }
 
-template <int... I>
-struct Numbers {};
-template <int N, int... I>
-struct Count : Count<N - 1, N - 1, I...> {};
-template <int... I>
-struct Count<0, I...> {
-    typedef Numbers<I...> type;
-};
-
 // Lane of [a b], L lanes each, that goes to lane i of [low halves of both], in blocks of 2·H lanes.
-template <int L, int H>
-constexpr int low_half(int i) {
+template <int L, int H> constexpr int low_half(int i) {
     return (i % (2 * H) < H ? 0 : L) + i / (2 * H) * (2 * H) + i % H;
 }
 
-template <int L, int H, class V, int... I>
-inline V fold(V a, V b, Numbers<I...>) {
+template <int L, int H, class V, int... I> inline V fold(V a, V b, Numbers<I...>) {
     return __builtin_shufflevector(a, b, low_half<L, H>(I)...) +
            __builtin_shufflevector(a, b, (low_half<L, H>(I) + H)...);
 }
 
 // The sums over the lanes of `Vectors` = L vectors, as one vector; overwrites them.
-template <int L, int Vectors, class V>
-inline V sums(V *v) {
+template <int L, int Vectors, class V> inline V sums(V *v) {
     if constexpr (Vectors == 1) {
         return v[0];
     } else {
@@ -78,14 +36,12 @@ inline V sums(V *v) {
     }
 }
 
-template <int H, class V, int... I>
-inline V high_half(V v, Numbers<I...>) {
+template <int H, class V, int... I> inline V high_half(V v, Numbers<I...>) {
     return __builtin_shufflevector(v, v, (I < H ? I + H : I)...);
 }
 
 // All L lanes of v combined to one number, halves first.
-template <int L, int H, class V, class Combine>
-inline auto reduce(V v, Combine combine) {
+template <int L, int H, class V, class Combine> inline auto reduce(V v, Combine combine) {
     if constexpr (H == 0) {
         return v[0];
     } else {
@@ -95,7 +51,8 @@ inline auto reduce(V v, Combine combine) {
 
 // out[n] = factor · vector · image[offset[n]]; D channels, or `size` where D is 0; `keys` is whole vectors.
 template <class T, int D>
-inline void dots(const T *vector, const T *image, const int64_t *offset, int keys, int size, T factor, T *out) {
+inline void dots(const T *vector, const T *image, const int64_t *offset, int keys, int size, T factor,
+                 T *out) {
     if constexpr (D == 0) {
         for (int n = 0; n < keys; ++n) {
             T sum = 0;
@@ -105,15 +62,15 @@ inline void dots(const T *vector, const T *image, const int64_t *offset, int key
     } else {
         constexpr int L = lanes_for<T, D>, parts = D / L;
         Lanes<T, L> q[parts];
-        for (int p = 0; p < parts; ++p) q[p] = factor * load<L>(vector + p * L);
+        for (int p = 0; p < parts; ++p) q[p] = factor * load<Lanes<T, L>>(vector + p * L);
         for (int n = 0; n < keys; n += L) {
             Lanes<T, L> partial[L];
 #pragma GCC unroll 16
             for (int i = 0; i < L; ++i) {
                 const T *key = image + offset[n + i];
-                partial[i] = q[0] * load<L>(key);
+                partial[i] = q[0] * load<Lanes<T, L>>(key);
 #pragma GCC unroll 8
-                for (int p = 1; p < parts; ++p) partial[i] += q[p] * load<L>(key + p * L);
+                for (int p = 1; p < parts; ++p) partial[i] += q[p] * load<Lanes<T, L>>(key + p * L);
             }
             store(out + n, sums<L, L>(partial));
         }
@@ -139,10 +96,11 @@ inline void weighted_sum(const T *weight, const T *image, const int64_t *offset,
             for (int i = 0; i < chains; ++i)
 #pragma GCC unroll 8
                 for (int p = 0; p < parts; ++p)
-                    sum[i][p] += weight[n + i] * load<L>(image + offset[n + i] + p * L);
+                    sum[i][p] += weight[n + i] * load<Lanes<T, L>>(image + offset[n + i] + p * L);
         }
         for (; n < keys; ++n)
-            for (int p = 0; p < parts; ++p) sum[0][p] += weight[n] * load<L>(image + offset[n] + p * L);
+            for (int p = 0; p < parts; ++p)
+                sum[0][p] += weight[n] * load<Lanes<T, L>>(image + offset[n] + p * L);
 #pragma GCC unroll 8
         for (int p = 0; p < parts; ++p) {
             for (int i = 1; i < chains; ++i) sum[0][p] += sum[i][p];
@@ -161,20 +119,19 @@ inline void scatter(const T *weight, const T *vector, T factor, int keys, int si
     } else {
         constexpr int L = lanes_for<T, D>, parts = D / L;
         Lanes<T, L> v[parts];
-        for (int p = 0; p < parts; ++p) v[p] = factor * load<L>(vector + p * L);
+        for (int p = 0; p < parts; ++p) v[p] = factor * load<Lanes<T, L>>(vector + p * L);
         for (int n = 0; n < keys; ++n) {
 #pragma GCC unroll 8
             for (int p = 0; p < parts; ++p) {
                 T *to = image + offset[n] + p * L;
-                store(to, load<L>(to) + weight[n] * v[p]);
+                store(to, load<Lanes<T, L>>(to) + weight[n] * v[p]);
             }
         }
     }
 }
 
 // exp of numbers that are not above 0, within 2 units in the last place; ends at about 1e-38.
-template <int L>
-inline Lanes<float, L> exponential(Lanes<float, L> x) {
+template <int L> inline Lanes<float, L> exponential(Lanes<float, L> x) {
     typedef Lanes<float, L> V;
     typedef Lanes<int32_t, L> I;
     x = x < -87.0f ? V{} - 87.0f : x;
@@ -191,27 +148,25 @@ inline Lanes<float, L> exponential(Lanes<float, L> x) {
     return bits<V>(bits<I>(p) + (bits<I>(shifted) << 23)) + (x - x);  // adds 0, or keeps a NaN one
 }
 
-template <int L>
-inline Lanes<double, L> exponential(Lanes<double, L> x) {
+template <int L> inline Lanes<double, L> exponential(Lanes<double, L> x) {
     for (int i = 0; i < L; ++i) x[i] = __builtin_exp(x[i]);
     return x;
 }
 
 // score[n] becomes exp(score[n] + bias[n] − maximum); returns their sum. `count` is whole vectors.
-template <class T>
-inline T exponentials(T *score, const T *bias, int count) {
-    constexpr int L = native_lanes<T>;
-    Lanes<T, L> most = load<L>(score) + load<L>(bias);
+template <class T> inline T exponentials(T *score, const T *bias, int count) {
+    constexpr int L = lanes<T>;
+    Lanes<T, L> most = load<Lanes<T, L>>(score) + load<Lanes<T, L>>(bias);
     store(score, most);
     for (int n = L; n < count; n += L) {
-        const Lanes<T, L> s = load<L>(score + n) + load<L>(bias + n);
+        const Lanes<T, L> s = load<Lanes<T, L>>(score + n) + load<Lanes<T, L>>(bias + n);
         store(score + n, s);
         most = s > most ? s : most;
     }
     const T top = reduce<L, L / 2>(most, [](auto a, auto b) { return a > b ? a : b; });
     Lanes<T, L> total{};
     for (int n = 0; n < count; n += L) {
-        const Lanes<T, L> e = exponential<L>(load<L>(score + n) - top);
+        const Lanes<T, L> e = exponential<L>(load<Lanes<T, L>>(score + n) - top);
         store(score + n, e);
         total += e;
     }
@@ -231,8 +186,7 @@ inline void place(const Attention<T> &a, const Pixels<U> &image, int y, int x, i
     for (; offset < end; ++offset) *offset = offset[-1];
 }
 
-template <class U>
-inline bool same_layout(const Pixels<U> &a, const Pixels<U> &b) {
+template <class U> inline bool same_layout(const Pixels<U> &a, const Pixels<U> &b) {
     return a.row == b.row && a.column == b.column;
 }
 
@@ -256,8 +210,8 @@ void row(const Attention<T> &a, const AttentionScratch<T> &s, const Pixels<T> &r
 }
 
 template <class T, int D>
-void row_backward(const Attention<T> &a, const AttentionScratch<T> &s, const AttentionGradients<T> &g, T *patches,
-                  int batch, int y) {
+void row_backward(const Attention<T> &a, const AttentionScratch<T> &s, const AttentionGradients<T> &g,
+                  T *patches, int batch, int y) {
     const T *key = a.key.at(batch, 0, 0), *value = a.value.at(batch, 0, 0);
     T *to_key = g.key.at(batch, 0, 0), *to_value = g.value.at(batch, 0, 0);
     const int64_t *at_value = same_layout(a.key, a.value) ? s.at_key : s.at_value;
@@ -312,9 +266,10 @@ void attend_row_backward(const Attention<T> &a, const AttentionScratch<T> &s, co
     }
 }
 
-#define GBPN_INSTANTIATE(T)                                                                                  \
-    template void attend_row<T>(const Attention<T> &, const AttentionScratch<T> &, const Pixels<T> &, int, int); \
-    template void attend_row_backward<T>(const Attention<T> &, const AttentionScratch<T> &,                   \
+#define GBPN_INSTANTIATE(T)                                                                                \
+    template void attend_row<T>(const Attention<T> &, const AttentionScratch<T> &, const Pixels<T> &, int, \
+                                int);                                                                      \
+    template void attend_row_backward<T>(const Attention<T> &, const AttentionScratch<T> &,                \
                                          const AttentionGradients<T> &, T *, int, int);
 GBPN_INSTANTIATE(float)
 GBPN_INSTANTIATE(double)

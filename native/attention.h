@@ -10,13 +10,14 @@
 
 namespace gbpn {
 
-template <class T>
-struct Pixels {
+template <class T> struct Pixels {
     T *data;
     int64_t batch, row, column;  // strides in elements; that of a channel is 1
 
     // Inlined by force: a copy shared by two instruction sets would be kept only once.
-    __attribute__((always_inline)) T *at(int b, int y, int x) const { return data + b * batch + y * row + x * column; }
+    __attribute__((always_inline)) T *at(int b, int y, int x) const {
+        return data + b * batch + y * row + x * column;
+    }
 };
 
 // Windows along one axis (window.py): the first key of every position, and its index into the bias table.
@@ -25,8 +26,7 @@ struct Axis {
     const int *first, *bias;
 };
 
-template <class T>
-struct Attention {
+template <class T> struct Attention {
     int heads, size, kernel;  // channels = heads · size
     int width;
     Axis rows, columns;
@@ -41,27 +41,26 @@ struct Attention {
     }
 };
 
-template <class T>
-struct AttentionGradients {
+template <class T> struct AttentionGradients {
     Pixels<const T> out;
     Pixels<T> query, key, value;  // key and value have the same strides
 };
 
 // Room for what one pixel needs: `stride` entries each.
-template <class T>
-struct AttentionScratch {
+template <class T> struct AttentionScratch {
     int64_t *at_key, *at_value, *at_gradient;
     T *weight, *change;
 };
 
-#define GBPN_DECLARE(LEVEL)                                                                                        \
-    namespace LEVEL {                                                                                              \
-    template <class T>                                                                                             \
-    void attend_row(const Attention<T> &, const AttentionScratch<T> &, const Pixels<T> &out, int batch, int y);    \
-    /* Overwrites the queries' gradient of this row, adds to those of keys, values and patches. */                 \
-    template <class T>                                                                                             \
-    void attend_row_backward(const Attention<T> &, const AttentionScratch<T> &, const AttentionGradients<T> &,     \
-                             T *patches, int batch, int y);                                                        \
+#define GBPN_DECLARE(LEVEL)                                                                             \
+    namespace LEVEL {                                                                                   \
+    template <class T>                                                                                  \
+    void attend_row(const Attention<T> &, const AttentionScratch<T> &, const Pixels<T> &out, int batch, \
+                    int y);                                                                             \
+    /* Overwrites the queries' gradient of this row, adds to those of keys, values and patches. */      \
+    template <class T>                                                                                  \
+    void attend_row_backward(const Attention<T> &, const AttentionScratch<T> &,                         \
+                             const AttentionGradients<T> &, T *patches, int batch, int y);              \
     }
 GBPN_FOR_LEVELS(GBPN_DECLARE)
 #undef GBPN_DECLARE

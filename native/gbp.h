@@ -1,5 +1,6 @@
 // Gaussian belief propagation on an image grid: what the kernels are asked to do, for one image.
-// Planes are [H, W], rows contiguous. Pairs are (information, precision). src/gbpn/gbp/reference.py is the definition.
+// Planes are [H, W], rows contiguous. Pairs are (information, precision). src/gbpn/gbp/reference.py is the
+// definition.
 #pragma once
 
 #include <cstdint>
@@ -9,10 +10,17 @@
 namespace gbpn {
 
 constexpr int max_edges = 3;
+constexpr int message_slots = 8;
 
-template <class T> struct Edges {
-    const T *weight[max_edges], *difference[max_edges], *damping;
-};
+// Slots that each sweep writes, in the order of the edge axis; a single edge is the middle one. 7 − slot
+// points back at the sender. Python has the same table in gbpn.mrf.SENDERS.
+constexpr int senders[4][max_edges] = {{0, 3, 5}, {0, 1, 2}, {2, 4, 7}, {5, 6, 7}};
+
+static constexpr int slot_of(int direction, int edges, int edge) {
+    return senders[direction][edges == 1 ? 1 : edge];
+}
+
+template <class T> struct Edges { const T *weight[max_edges], *difference[max_edges], *damping; };
 
 template <class T> struct EdgeGradients {
     T *weight[max_edges], *difference[max_edges], *damping;
@@ -97,28 +105,29 @@ struct Range {
     int64_t not_finite;
 };
 
-#define GBPN_DECLARE(LEVEL)                                                                 \
-    namespace LEVEL {                                                                       \
-    template <class T> void sweep(const Sweep<T> &);                                        \
-    template <class T> void sweep_adjoint(const SweepAdjoint<T> &);                         \
-    template <class T> void nonlocal_step(const NonLocal<T> &);                             \
-    template <class T> void nonlocal_adjoint(const NonLocalAdjoint<T> &);                   \
-    template <class T> void sum_slots(const Slots<T> &);                                    \
-    template <class T> void make_field(const T *const base[2], const T *const total[2], T rho, int64_t height, \
-                                       int64_t width, T *field);                            \
-    template <class T> void scan(const T *values, int64_t count, Range &range);             \
+#define GBPN_DECLARE(LEVEL)                                                                                \
+    namespace LEVEL {                                                                                      \
+    template <class T> void sweep(const Sweep<T> &);                                                       \
+    template <class T> void sweep_adjoint(const SweepAdjoint<T> &);                                        \
+    template <class T> void nonlocal_step(const NonLocal<T> &);                                            \
+    template <class T> void nonlocal_adjoint(const NonLocalAdjoint<T> &);                                  \
+    template <class T> void sum_slots(const Slots<T> &);                                                   \
+    template <class T>                                                                                     \
+    void make_field(const T *const base[2], const T *const total[2], T rho, int64_t height, int64_t width, \
+                    T *field);                                                                             \
+    template <class T> void scan(const T *values, int64_t count, Range &range);                            \
     }
 GBPN_FOR_LEVELS(GBPN_DECLARE)
 #undef GBPN_DECLARE
 
-// Elements of scratch that a sweep and its adjoint need.
-inline int64_t line_stride(int64_t length) { return (length + 15) / 16 * 16 + 16; }
+// Elements of scratch that a sweep and its adjoint need. Static: no instruction set may share a function.
+static inline int64_t line_stride(int64_t length) { return (length + 15) / 16 * 16 + 16; }
 constexpr int64_t widest_panel = 32;
 // Columns of a panel: as many as the second-level cache holds with room to spare.
-inline int64_t panel_columns(int64_t bytes_per_column) {
+static inline int64_t panel_columns(int64_t bytes_per_column) {
     return bytes_per_column * widest_panel > 1600000 ? 16 : widest_panel;
 }
-inline int64_t sweep_scratch(int64_t height, int64_t width) {
+static inline int64_t sweep_scratch(int64_t height, int64_t width) {
     const int64_t longest = line_stride(height > width ? height : width);
     const int64_t adjoint_planes = 10 * max_edges + 1;
     return 64 + 8 * max_edges * longest + adjoint_planes * (widest_panel + 2) * line_stride(height) +

@@ -1,169 +1,253 @@
-// Python's door to the inference. Tensors arrive as lists in the order of the structs they fill.
+// Python's door to the inference: the tensors of each operator by name, their shapes, and what the kernels
+// make of them.
 #include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
-#include <nanobind/stl/vector.h>
 
-#include <stdexcept>
-#include <type_traits>
-#include <vector>
-
+#include "border.h"
 #include "gbp_inference.h"
 
 namespace nb = nanobind;
-using Tensor = nb::ndarray<nb::device::cpu>;
-using Tensors = std::vector<Tensor>;
 
 namespace gbpn {
 namespace {
 
-template <class T> Array<T> view(const Tensor &tensor) {
-    Array<T> array;
-    if (tensor.size() == 0) return array;  // a part that is not there
-    if (tensor.dtype() != nb::dtype<std::remove_const_t<T>>())
-        throw std::invalid_argument("all tensors must have one dtype, float32 or float64");
-    array.data = static_cast<T *>(tensor.data());
-    array.rank = static_cast<int>(tensor.ndim());
-    if (array.rank < 2 || array.rank > 6) throw std::invalid_argument("a tensor must have 2 to 6 axes");
-    for (int axis = 0; axis < array.rank; ++axis) {
-        array.shape[axis] = static_cast<int64_t>(tensor.shape(axis));
-        array.stride[axis] = tensor.stride(axis);
-    }
-    const int64_t height = array.shape[array.rank - 2], width = array.shape[array.rank - 1];
-    if ((width > 1 && array.stride[array.rank - 1] != 1) || (height > 1 && array.stride[array.rank - 2] != width))
-        throw std::invalid_argument("the rows and columns of a tensor must be contiguous");
-    return array;
-}
+// Lengths that the tensors of a call have in common.
+struct Sizes {
+    Size batch{"B"}, height{"H", 0, longest_side}, width{"W", 0, longest_side};
+    Size edges{"E", 3, 3, true}, learned{"K", 0, max_learned};
 
-// Reads tensors one after the other; all must have the batch, height and width of the first.
-struct Reader {
-    const Tensors &tensors;
-    size_t next = 0;
-    int64_t batch = -1, height = -1, width = -1;
-    template <class T> void operator()(Array<T> &to) {
-        to = view<T>(tensors.at(next++));
-        if (!to.data) return;
-        const int64_t b = to.shape[0], h = to.shape[to.rank - 2], w = to.shape[to.rank - 1];
-        if (batch < 0) batch = b, height = h, width = w;
-        if (b != batch || h != height || w != width)
-            throw std::invalid_argument("all tensors must have one batch size, height and width");
-    }
-    template <class T> void operator()(Array<T> (&to)[2]) { (*this)(to[0]), (*this)(to[1]); }
-    template <class A, class... Rest> void all(A &first, Rest &...rest) {
-        (*this)(first);
-        if constexpr (sizeof...(rest) > 0) all(rest...);
+    bool nothing() const { return batch.length == 0 || height.length == 0 || width.length == 0; }
+    // Corners of learned edges are counted in 32 bits.
+    void check_pixels() const {
+        if (product({height.length + 2, width.length + 2}) > most_of_any)
+            refuse("learned edges want an image of less than 2³¹ pixels; got H=" +
+                   std::to_string(height.length) + ", W=" + std::to_string(width.length));
     }
 };
 
-template <class T> Field<T> read_field(const Tensors &inputs) {
-    Field<T> f;
-    Reader{inputs}.all(f.unary, f.local, f.far, f.weight, f.difference, f.damping, f.far_weight, f.far_difference,
-                       f.far_offset, f.far_damping);
-    return f;
+// Lengths of the iteration axes: each parameter has one set for all iterations, or its own for each.
+struct Times {
+    Size weight, difference, damping, far_weight, far_difference, far_offset, far_damping;
+
+    explicit Times(int iterations)
+        : weight{"T", iterations, most_of_any, true},
+          difference(weight),
+          damping(weight),
+          far_weight(weight),
+          far_difference(weight),
+          far_offset(weight),
+          far_damping(weight) {}
+};
+
+constexpr const char *learned_names[] = {"nonlocal_weight", "nonlocal_difference", "nonlocal_offset",
+                                         "nonlocal_damping"};
+
+bool has_learned(const Group &group) {
+    bool any = false;
+    for (const char *name : learned_names) any |= group.has(name);
+    return any;
 }
 
-template <class T>
-Plan read_plan(const Field<T> &f, int iterations, int steps, double reweighting, bool checkpoints, int threads) {
-    Plan plan{};
-    plan.batch = f.unary[0].shape[0], plan.height = f.unary[0].shape[2], plan.width = f.unary[0].shape[3];
-    plan.edges = static_cast<int>(f.weight.shape[3]);
-    plan.count = f.far_weight ? static_cast<int>(f.far_weight.shape[2]) : 0;
-    if (plan.count > max_learned) throw std::invalid_argument("at most 16 learned edges per pixel");
-    plan.iterations = iterations, plan.steps = steps, plan.reweighting = reweighting;
-    plan.checkpoints = checkpoints, plan.threads = threads;
-    return plan;
+// The 13 tensors of a field, or their gradients.
+template <class Tensors> void read_field(Tensors &to, Group &group, Sizes &s, Times &time, bool learned) {
+    group.read(to.unary, "unary", {s.batch, 1, s.height, s.width});
+    group.read(to.local, "messages_local", {s.batch, message_slots, s.height, s.width});
+    group.read(to.far, "messages_nonlocal", {s.batch, 1, s.height, s.width});
+    group.read(to.weight, "local_weight", {s.batch, time.weight, 4, s.edges, s.height, s.width});
+    group.read(to.difference, "local_difference", {s.batch, time.difference, 4, s.edges, s.height, s.width});
+    group.read(to.damping, "local_damping", {s.batch, time.damping, s.height, s.width});
+    if (learned) {
+        group.read(to.far_weight, learned_names[0], {s.batch, time.far_weight, s.learned, s.height, s.width});
+        group.read(to.far_difference, learned_names[1],
+                   {s.batch, time.far_difference, s.learned, s.height, s.width});
+        group.read(to.far_offset, learned_names[2],
+                   {s.batch, time.far_offset, s.learned, 2, s.height, s.width});
+        group.read(to.far_damping, learned_names[3], {s.batch, time.far_damping, s.height, s.width});
+    }
+    group.end();
 }
 
-// Calls work(float{}) or work(double{}), without Python's lock.
-template <class Work> void by_kind(const Tensor &like, const Work &work) {
-    const bool single = like.dtype() == nb::dtype<float>();
-    if (!single && like.dtype() != nb::dtype<double>()) throw std::invalid_argument("tensors must be float32 or float64");
-    const nb::gil_scoped_release unlocked;
-    if (single)
-        work(float{});
-    else
-        work(double{});
+struct Order {
+    int iterations, steps;
+    double reweighting;
+    bool checkpoints;
+    int threads;
+
+    void check() const {
+        require_between("iterations", iterations, 0, most_of_any);
+        require_between("steps", steps, 0, most_of_any);
+        require_between("threads", threads, 1, most_of_any);
+    }
+
+    template <class T> Plan plan(const Sizes &s, bool learned) const {
+        reweighting_of<T>(reweighting);
+        Plan plan{};
+        plan.batch = s.batch.length, plan.height = s.height.length, plan.width = s.width.length;
+        plan.edges = int(s.edges.length), plan.count = learned ? int(s.learned.length) : 0,
+        plan.learned = learned;
+        plan.iterations = iterations, plan.steps = steps, plan.reweighting = reweighting;
+        plan.checkpoints = checkpoints, plan.threads = threads;
+        if (learned) s.check_pixels();
+        product({2 * plan.overwritten() + 128, plan.height + 2, plan.width + 2, int64_t(sizeof(T))});
+        return plan;
+    }
+};
+
+template <class T> void read_messages(Array<T> (&local)[2], Array<T> (&far)[2], Group &group, Sizes &s) {
+    group.read(local, "messages_local", {s.batch, message_slots, s.height, s.width});
+    group.read(far, "messages_nonlocal", {s.batch, 1, s.height, s.width});
 }
 
-void bind_infer(const Tensors &inputs, const Tensors &outputs, int iterations, int steps, double reweighting,
+// The tape is read and written plane after plane, so it has no gaps.
+template <class T> void read_tape(Array<T> &tape, Group &group, Sizes &s, const Plan &plan) {
+    const int64_t planes = tape_planes(plan.edges, plan.learned, plan.steps, plan.checkpoints);
+    tape = Array<T>(group.read("tape", {s.batch, plan.iterations, planes, s.height, s.width},
+                               Layout::contiguous, !std::is_const_v<T>));
+}
+
+void bind_infer(const nb::dict &field, const nb::dict &outcome, int iterations, int steps, double reweighting,
                 bool checkpoints, int threads) {
-    by_kind(inputs.at(0), [&](auto kind) {
+    const Order order{iterations, steps, reweighting, checkpoints, threads};
+    order.check();
+    Border border;
+    by_kind(border, field, "unary_information", [&](auto kind) {
         using T = decltype(kind);
-        const Field<T> field = read_field<T>(inputs);
+        Sizes s;
+        Times time(iterations);
+        Group given(border, field, ""), wanted(border, outcome, "outcome.");
+        const bool learned = has_learned(given);
+        Field<T> f;
+        read_field(f, given, s, time, learned);
+        const Plan plan = order.plan<T>(s, learned);
         Outcome<T> out;
-        Reader{outputs}.all(out.belief, out.local, out.far, out.tape);
-        infer(field, read_plan(field, iterations, steps, reweighting, checkpoints, threads), out);
+        wanted.read(out.belief, "belief", {s.batch, 1, s.height, s.width});
+        read_messages(out.local, out.far, wanted, s);
+        if (wanted.has("tape")) read_tape(out.tape, wanted, s, plan);
+        wanted.end();
+        if (s.nothing()) return;
+        const nb::gil_scoped_release unlocked;
+        infer(f, plan, out);
     });
 }
 
-void bind_infer_adjoint(const Tensors &inputs, const Tensors &given, const Tensors &gradients, int iterations, int steps,
-                        double reweighting, bool checkpoints, int threads) {
-    by_kind(inputs.at(0), [&](auto kind) {
+void bind_infer_adjoint(const nb::dict &field, const nb::dict &outcome, const nb::dict &cotangents,
+                        const nb::dict &gradients, int iterations, int steps, double reweighting,
+                        bool checkpoints, int threads) {
+    const Order order{iterations, steps, reweighting, checkpoints, threads};
+    order.check();
+    Border border;
+    by_kind(border, field, "unary_information", [&](auto kind) {
         using T = decltype(kind);
-        const Field<T> field = read_field<T>(inputs);
+        Sizes s;
+        Times time(iterations);
+        Group given(border, field, ""), before(border, outcome, "outcome.");
+        Group along(border, cotangents, "cotangents."), wanted(border, gradients, "gradients.");
+        const bool learned = has_learned(given);
+        Field<T> f;
+        read_field(f, given, s, time, learned);
+        const Plan plan = order.plan<T>(s, learned);
         Cotangents<T> c;
-        Reader{given}.all(c.belief, c.local, c.far, c.final_local, c.final_far, c.tape);
+        read_messages(c.final_local, c.final_far, before, s);
+        read_tape(c.tape, before, s, plan);
+        before.end();
+        along.read(c.belief, "belief", {s.batch, 1, s.height, s.width});
+        read_messages(c.local, c.far, along, s);
+        along.end();
         Gradients<T> g;
-        Reader{gradients}.all(g.unary, g.local, g.far, g.weight, g.difference, g.damping, g.far_weight, g.far_difference,
-                              g.far_offset, g.far_damping);
-        infer_adjoint(field, read_plan(field, iterations, steps, reweighting, checkpoints, threads), c, g);
+        read_field(g, wanted, s, time, learned);
+        if (s.nothing()) return;
+        const nb::gil_scoped_release unlocked;
+        infer_adjoint(f, plan, c, g);
     });
 }
 
-template <class T> void fill_edges(Edges<T> &edge, int count, int64_t b, const Array<const T> &weight,
-                                   const Array<const T> &difference, const Array<const T> &damping) {
-    for (int e = 0; e < count; ++e) edge.weight[e] = weight.at(b, e), edge.difference[e] = difference.at(b, e);
-    edge.damping = damping.at(b);
+// Edges of one sweep, or their gradients.
+template <class Tensors> void read_edges(Tensors &to, Group &group, Sizes &s) {
+    group.read(to.base, "base", {s.batch, 1, s.height, s.width});
+    group.read(to.weight, "weight", {s.batch, s.edges, s.height, s.width});
+    group.read(to.difference, "difference", {s.batch, s.edges, s.height, s.width});
+    group.read(to.damping, "damping", {s.batch, 1, s.height, s.width});
 }
 
-constexpr int senders[4][3] = {{0, 3, 5}, {0, 1, 2}, {2, 4, 7}, {5, 6, 7}};
+template <class T> struct SweepTensors { Array<T> base[2], weight, difference, damping; };
 
-// inputs: base pair, weight, difference, damping; messages: the pair to change in place.
-void bind_sweep(const Tensors &inputs, const Tensors &messages, int direction, double reweighting) {
-    by_kind(inputs.at(0), [&](auto kind) {
+template <class T> void fill_edges(Edges<T> &edge, int count, int64_t b, const SweepTensors<const T> &from) {
+    for (int e = 0; e < count; ++e)
+        edge.weight[e] = from.weight.at(b, e), edge.difference[e] = from.difference.at(b, e);
+    edge.damping = from.damping.at(b);
+}
+
+void bind_sweep(const nb::dict &inputs, const nb::dict &messages, int direction, double reweighting) {
+    require_between("direction", direction, 0, 3);
+    Border border;
+    by_kind(border, inputs, "base_information", [&](auto kind) {
         using T = decltype(kind);
-        Array<const T> base[2], weight, difference, damping;
-        Reader{inputs}.all(base, weight, difference, damping);
+        const T rho = reweighting_of<T>(reweighting);
+        Sizes size;
+        Group given(border, inputs, ""), changed(border, messages, "messages.");
+        SweepTensors<const T> in;
+        read_edges(in, given, size);
+        given.end();
         Array<T> slots[2];
-        Reader{messages}(slots);
-        for (int64_t b = 0; b < base[0].shape[0]; ++b) {
+        changed.read(slots, "", {size.batch, message_slots, size.height, size.width});
+        changed.end();
+        if (size.nothing()) return;
+        const nb::gil_scoped_release unlocked;
+        for (int64_t b = 0; b < size.batch.length; ++b) {
             Sweep<T> s{};
-            s.height = base[0].shape[2], s.width = base[0].shape[3];
-            s.direction = direction, s.edges = static_cast<int>(weight.shape[1]);
-            s.reweighting = static_cast<T>(reweighting);
-            fill_edges(s.edge, s.edges, b, weight, difference, damping);
+            s.height = size.height.length, s.width = size.width.length;
+            s.direction = direction, s.edges = int(size.edges.length), s.reweighting = rho;
+            fill_edges(s.edge, s.edges, b, in);
             for (int part = 0; part < 2; ++part) {
-                s.base[part] = base[part].at(b);
-                for (int m = 0; m < 8; ++m) s.slot[m][part] = slots[part].at(b, m);
+                s.base[part] = in.base[part].at(b);
+                for (int m = 0; m < message_slots; ++m) s.slot[m][part] = slots[part].at(b, m);
             }
             run_sweep(s);
         }
     });
 }
 
-// inputs: base pair, old message pair, weight, difference, damping; outputs: message pair after the sweep (becomes
-// the old), its cotangent (becomes that of the old), then gradients of base pair, weight, difference, damping.
-void bind_sweep_adjoint(const Tensors &inputs, const Tensors &outputs, int direction, double reweighting) {
-    by_kind(inputs.at(0), [&](auto kind) {
+// `after`: messages after the sweep, become those before; `cotangents`: theirs, become those of the messages
+// before.
+void bind_sweep_adjoint(const nb::dict &inputs, const nb::dict &after, const nb::dict &cotangents,
+                        const nb::dict &gradients, int direction, double reweighting) {
+    require_between("direction", direction, 0, 3);
+    Border border;
+    by_kind(border, inputs, "base_information", [&](auto kind) {
         using T = decltype(kind);
-        Array<const T> base[2], old[2], weight, difference, damping;
-        Reader{inputs}.all(base, old, weight, difference, damping);
-        Array<T> slots[2], grad_slots[2], grad_base[2], grad_weight, grad_difference, grad_damping;
-        Reader{outputs}.all(slots, grad_slots, grad_base, grad_weight, grad_difference, grad_damping);
-        for (int64_t b = 0; b < base[0].shape[0]; ++b) {
+        const T rho = reweighting_of<T>(reweighting);
+        Sizes size;
+        Group given(border, inputs, ""), changed(border, after, "after.");
+        Group along(border, cotangents, "cotangents."), wanted(border, gradients, "gradients.");
+        SweepTensors<const T> in;
+        Array<const T> old[2];
+        read_edges(in, given, size);
+        given.read(old, "", {size.batch, message_slots, size.height, size.width});
+        given.end();
+        Array<T> slots[2], grad_slots[2];
+        changed.read(slots, "", {size.batch, message_slots, size.height, size.width});
+        changed.end();
+        along.read(grad_slots, "", {size.batch, message_slots, size.height, size.width});
+        along.end();
+        SweepTensors<T> grad;
+        read_edges(grad, wanted, size);
+        wanted.end();
+        if (size.nothing()) return;
+        const nb::gil_scoped_release unlocked;
+        for (int64_t b = 0; b < size.batch.length; ++b) {
             SweepAdjoint<T> s{};
-            s.height = base[0].shape[2], s.width = base[0].shape[3];
-            s.direction = direction, s.edges = static_cast<int>(weight.shape[1]);
-            s.reweighting = static_cast<T>(reweighting);
-            fill_edges(s.edge, s.edges, b, weight, difference, damping);
+            s.height = size.height.length, s.width = size.width.length;
+            s.direction = direction, s.edges = int(size.edges.length), s.reweighting = rho;
+            fill_edges(s.edge, s.edges, b, in);
             for (int e = 0; e < s.edges; ++e) {
-                s.grad_edge.weight[e] = grad_weight.at(b, e), s.grad_edge.difference[e] = grad_difference.at(b, e);
+                s.grad_edge.weight[e] = grad.weight.at(b, e),
+                s.grad_edge.difference[e] = grad.difference.at(b, e);
                 for (int part = 0; part < 2; ++part)
-                    s.saved[e][part] = old[part].at(b, s.edges == 3 ? senders[direction][e] : senders[direction][1]);
+                    s.saved[e][part] = old[part].at(b, slot_of(direction, s.edges, e));
             }
-            s.grad_edge.damping = grad_damping.at(b);
+            s.grad_edge.damping = grad.damping.at(b);
             for (int part = 0; part < 2; ++part) {
-                s.base[part] = base[part].at(b), s.grad_base[part] = grad_base[part].at(b);
-                for (int m = 0; m < 8; ++m)
+                s.base[part] = in.base[part].at(b), s.grad_base[part] = grad.base[part].at(b);
+                for (int m = 0; m < message_slots; ++m)
                     s.slot[m][part] = slots[part].at(b, m), s.grad_slot[m][part] = grad_slots[part].at(b, m);
             }
             run_sweep_adjoint(s);
@@ -171,71 +255,122 @@ void bind_sweep_adjoint(const Tensors &inputs, const Tensors &outputs, int direc
     });
 }
 
-template <class T> void fill_learned(LearnedEdges<T> &edge, int count, int64_t b, const Array<const T> &weight,
-                                     const Array<const T> &difference, const Array<const T> &offset,
-                                     const Array<const T> &damping) {
-    for (int k = 0; k < count; ++k) {
-        edge.weight[k] = weight.at(b, k), edge.difference[k] = difference.at(b, k);
-        for (int axis = 0; axis < 2; ++axis) edge.offset[k][axis] = offset.at(b, k, axis);
-    }
-    edge.damping = damping.at(b);
+template <class T> struct StepTensors { Array<T> base[2], weight, difference, offset, damping; };
+
+// Learned edges of one step, or their gradients.
+template <class Tensors> void read_learned(Tensors &to, Group &group, Sizes &s) {
+    group.read(to.base, "base", {s.batch, 1, s.height, s.width});
+    group.read(to.weight, "weight", {s.batch, s.learned, s.height, s.width});
+    group.read(to.difference, "difference", {s.batch, s.learned, s.height, s.width});
+    group.read(to.offset, "offset", {s.batch, s.learned, 2, s.height, s.width});
+    group.read(to.damping, "damping", {s.batch, 1, s.height, s.width});
 }
 
-// inputs: base pair, total pair, weight, difference, offset, damping; outputs: the new total pair.
-void bind_nonlocal(const Tensors &inputs, const Tensors &outputs, double reweighting) {
-    by_kind(inputs.at(0), [&](auto kind) {
+template <class T>
+void fill_learned(LearnedEdges<T> &edge, int count, int64_t b, const StepTensors<const T> &from) {
+    for (int k = 0; k < count; ++k) {
+        edge.weight[k] = from.weight.at(b, k), edge.difference[k] = from.difference.at(b, k);
+        for (int axis = 0; axis < 2; ++axis) edge.offset[k][axis] = from.offset.at(b, k, axis);
+    }
+    edge.damping = from.damping.at(b);
+}
+
+void bind_nonlocal_step(const nb::dict &inputs, const nb::dict &result, double reweighting) {
+    Border border;
+    by_kind(border, inputs, "base_information", [&](auto kind) {
         using T = decltype(kind);
-        Array<const T> base[2], total[2], weight, difference, offset, damping;
-        Reader{inputs}.all(base, total, weight, difference, offset, damping);
-        Array<T> result[2];
-        Reader{outputs}(result);
-        for (int64_t b = 0; b < base[0].shape[0]; ++b) {
+        const T rho = reweighting_of<T>(reweighting);
+        Sizes size;
+        Group given(border, inputs, ""), wanted(border, result, "result.");
+        StepTensors<const T> in;
+        Array<const T> total[2];
+        read_learned(in, given, size);
+        given.read(total, "", {size.batch, 1, size.height, size.width});
+        given.end();
+        size.check_pixels();
+        Array<T> out[2];
+        wanted.read(out, "", {size.batch, 1, size.height, size.width});
+        wanted.end();
+        if (size.nothing()) return;
+        const nb::gil_scoped_release unlocked;
+        for (int64_t b = 0; b < size.batch.length; ++b) {
             NonLocal<T> s{};
-            s.height = base[0].shape[2], s.width = base[0].shape[3];
-            s.count = static_cast<int>(weight.shape[1]), s.reweighting = static_cast<T>(reweighting);
-            fill_learned(s.edge, s.count, b, weight, difference, offset, damping);
+            s.height = size.height.length, s.width = size.width.length;
+            s.count = int(size.learned.length), s.reweighting = rho;
+            fill_learned(s.edge, s.count, b, in);
             for (int part = 0; part < 2; ++part)
-                s.base[part] = base[part].at(b), s.total[part] = total[part].at(b), s.result[part] = result[part].at(b);
+                s.base[part] = in.base[part].at(b), s.total[part] = total[part].at(b),
+                s.result[part] = out[part].at(b);
             run_nonlocal(s);
         }
     });
 }
 
-// outputs: cotangent of the result (becomes that of the total), gradients of base pair, weight, difference, offset, damping.
-void bind_nonlocal_adjoint(const Tensors &inputs, const Tensors &outputs, double reweighting) {
-    by_kind(inputs.at(0), [&](auto kind) {
+// `cotangents`: those of the result, become those of the total before the step.
+void bind_nonlocal_step_adjoint(const nb::dict &inputs, const nb::dict &cotangents, const nb::dict &gradients,
+                                double reweighting) {
+    Border border;
+    by_kind(border, inputs, "base_information", [&](auto kind) {
         using T = decltype(kind);
-        Array<const T> base[2], total[2], weight, difference, offset, damping;
-        Reader{inputs}.all(base, total, weight, difference, offset, damping);
-        Array<T> grad_total[2], grad_base[2], grad_weight, grad_difference, grad_offset, grad_damping;
-        Reader{outputs}.all(grad_total, grad_base, grad_weight, grad_difference, grad_offset, grad_damping);
-        for (int64_t b = 0; b < base[0].shape[0]; ++b) {
+        const T rho = reweighting_of<T>(reweighting);
+        Sizes size;
+        Group given(border, inputs, ""), along(border, cotangents, "cotangents.");
+        Group wanted(border, gradients, "gradients.");
+        StepTensors<const T> in;
+        Array<const T> total[2];
+        read_learned(in, given, size);
+        given.read(total, "", {size.batch, 1, size.height, size.width});
+        given.end();
+        size.check_pixels();
+        Array<T> grad_total[2];
+        along.read(grad_total, "", {size.batch, 1, size.height, size.width});
+        along.end();
+        StepTensors<T> grad;
+        read_learned(grad, wanted, size);
+        wanted.end();
+        if (size.nothing()) return;
+        const nb::gil_scoped_release unlocked;
+        for (int64_t b = 0; b < size.batch.length; ++b) {
             NonLocalAdjoint<T> s{};
-            s.height = base[0].shape[2], s.width = base[0].shape[3];
-            s.count = static_cast<int>(weight.shape[1]), s.reweighting = static_cast<T>(reweighting);
-            fill_learned(s.edge, s.count, b, weight, difference, offset, damping);
+            s.height = size.height.length, s.width = size.width.length;
+            s.count = int(size.learned.length), s.reweighting = rho;
+            fill_learned(s.edge, s.count, b, in);
             for (int k = 0; k < s.count; ++k) {
-                s.grad_weight[k] = grad_weight.at(b, k), s.grad_difference[k] = grad_difference.at(b, k);
-                for (int axis = 0; axis < 2; ++axis) s.grad_offset[k][axis] = grad_offset.at(b, k, axis);
+                s.grad_weight[k] = grad.weight.at(b, k), s.grad_difference[k] = grad.difference.at(b, k);
+                for (int axis = 0; axis < 2; ++axis) s.grad_offset[k][axis] = grad.offset.at(b, k, axis);
             }
-            s.grad_damping = grad_damping.at(b);
+            s.grad_damping = grad.damping.at(b);
             const T *bases[2];
             for (int part = 0; part < 2; ++part) {
-                bases[part] = base[part].at(b), s.total[part] = total[part].at(b);
-                s.grad_total[part] = grad_total[part].at(b), s.grad_base[part] = grad_base[part].at(b);
+                bases[part] = in.base[part].at(b), s.total[part] = total[part].at(b);
+                s.grad_total[part] = grad_total[part].at(b), s.grad_base[part] = grad.base[part].at(b);
             }
             run_nonlocal_adjoint(s, bases);
         }
     });
 }
 
-nb::tuple bind_scan(const Tensor &values) {
+nb::tuple bind_scan(const nb::object &values) {
+    Border border;
+    const View view = border.read_values(values, "values");
     Range range{};
-    by_kind(values, [&](auto kind) {
-        using T = decltype(kind);
-        range = scan_values(static_cast<const T *>(values.data()), static_cast<int64_t>(values.size()));
-    });
+    {
+        const nb::gil_scoped_release unlocked;
+        range = border.kind() == Border::Kind::single
+                    ? scan_values(static_cast<const float *>(view.data), view.shape[0])
+                    : scan_values(static_cast<const double *>(view.data), view.shape[0]);
+    }
     return nb::make_tuple(range.low, range.high, range.not_finite);
+}
+
+int64_t bind_tape_planes(int edges, bool learned, int steps, bool checkpoints) {
+    return tape_planes(edges, learned, steps, checkpoints);
+}
+
+nb::tuple sender_table() {
+    nb::list rows;
+    for (const auto &slots : senders) rows.append(nb::make_tuple(slots[0], slots[1], slots[2]));
+    return nb::tuple(rows);
 }
 
 }  // namespace
@@ -243,13 +378,24 @@ nb::tuple bind_scan(const Tensor &values) {
 
 void bind_gbp(nb::module_ &module) {
     using namespace nb::literals;
-    module.def("gbp_infer", &gbpn::bind_infer, "inputs"_a, "outputs"_a, "iterations"_a, "steps"_a, "reweighting"_a,
-               "checkpoints"_a, "threads"_a);
-    module.def("gbp_infer_adjoint", &gbpn::bind_infer_adjoint, "inputs"_a, "given"_a, "gradients"_a, "iterations"_a,
+    module.attr("SENDERS") = gbpn::sender_table();
+    module.attr("MESSAGE_SLOTS") = gbpn::message_slots;
+    module.attr("MOST_LEARNED_EDGES") = gbpn::max_learned;
+    module.def("tape_planes", &gbpn::bind_tape_planes, nb::kw_only(), "edges"_a, "learned"_a, "steps"_a,
+               "checkpoints"_a, "Planes [H, W] of tape for one iteration.");
+    module.def("gbp_infer", &gbpn::bind_infer, nb::kw_only(), "field"_a, "outcome"_a, "iterations"_a,
                "steps"_a, "reweighting"_a, "checkpoints"_a, "threads"_a);
-    module.def("gbp_sweep", &gbpn::bind_sweep, "inputs"_a, "messages"_a, "direction"_a, "reweighting"_a);
-    module.def("gbp_sweep_adjoint", &gbpn::bind_sweep_adjoint, "inputs"_a, "outputs"_a, "direction"_a, "reweighting"_a);
-    module.def("gbp_nonlocal", &gbpn::bind_nonlocal, "inputs"_a, "outputs"_a, "reweighting"_a);
-    module.def("gbp_nonlocal_adjoint", &gbpn::bind_nonlocal_adjoint, "inputs"_a, "outputs"_a, "reweighting"_a);
-    module.def("scan", &gbpn::bind_scan, "values"_a, "Smallest, largest, and number of not finite values of a contiguous tensor.");
+    module.def("gbp_infer_adjoint", &gbpn::bind_infer_adjoint, nb::kw_only(), "field"_a, "outcome"_a,
+               "cotangents"_a, "gradients"_a, "iterations"_a, "steps"_a, "reweighting"_a, "checkpoints"_a,
+               "threads"_a);
+    module.def("gbp_sweep", &gbpn::bind_sweep, nb::kw_only(), "inputs"_a, "messages"_a, "direction"_a,
+               "reweighting"_a);
+    module.def("gbp_sweep_adjoint", &gbpn::bind_sweep_adjoint, nb::kw_only(), "inputs"_a, "after"_a,
+               "cotangents"_a, "gradients"_a, "direction"_a, "reweighting"_a);
+    module.def("gbp_nonlocal_step", &gbpn::bind_nonlocal_step, nb::kw_only(), "inputs"_a, "result"_a,
+               "reweighting"_a);
+    module.def("gbp_nonlocal_step_adjoint", &gbpn::bind_nonlocal_step_adjoint, nb::kw_only(), "inputs"_a,
+               "cotangents"_a, "gradients"_a, "reweighting"_a);
+    module.def("scan", &gbpn::bind_scan, "values"_a.none(),
+               "Smallest, largest, and number of not finite values of a contiguous tensor.");
 }

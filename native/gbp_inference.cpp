@@ -1,29 +1,34 @@
 #include "gbp_inference.h"
 
-#include <algorithm>
-#include <atomic>
 #include <cstdlib>
 #include <cstring>
-#include <exception>
 #include <limits>
-#include <mutex>
 #include <new>
-#include <thread>
-#include <vector>
+
+#include "threads.h"
 
 #if defined(__linux__)
 #include <sys/mman.h>
 #endif
 
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+#else
+#define ASAN_POISON_MEMORY_REGION(start, bytes) ((void)(start), (void)(bytes))
+#define ASAN_UNPOISON_MEMORY_REGION(start, bytes) ((void)(start), (void)(bytes))
+#endif
+
 namespace gbpn {
 namespace {
 
-// Planes are walked across rows by the horizontal sweeps, a page per row: large pages spare the address look-ups.
+// Planes are walked across rows by the horizontal sweeps, a page per row: large pages spare the address
+// look-ups.
 void prefer_large_pages(void *start, size_t bytes) {
 #if defined(__linux__) && defined(MADV_HUGEPAGE)
     const uintptr_t page = 4096, first = (reinterpret_cast<uintptr_t>(start) + page - 1) & ~(page - 1);
     const uintptr_t last = (reinterpret_cast<uintptr_t>(start) + bytes) & ~(page - 1);
-    if (last > first + (size_t(4) << 20)) madvise(reinterpret_cast<void *>(first), last - first, MADV_HUGEPAGE);
+    if (last > first + (size_t(4) << 20))
+        madvise(reinterpret_cast<void *>(first), last - first, MADV_HUGEPAGE);
 #else
     (void)start, (void)bytes;
 #endif
@@ -69,42 +74,29 @@ template <class T> class Workspace {
         const size_t bytes = (elements * sizeof(T) + Kept::huge - 1) / Kept::huge * Kept::huge;
         own_ = bytes > Kept::limit ? Kept::fresh(bytes) : nullptr;
         next_ = static_cast<T *>(own_ ? own_ : kept.take(bytes));
+        all_ = next_, bytes_ = bytes;
+        ASAN_POISON_MEMORY_REGION(all_, bytes_);  // a sanitizer then sees who leaves a piece
     }
-    ~Workspace() { std::free(own_); }
+    ~Workspace() {
+        ASAN_UNPOISON_MEMORY_REGION(all_, bytes_);
+        std::free(own_);
+    }
     Workspace(const Workspace &) = delete;
     Workspace &operator=(const Workspace &) = delete;
 
     T *take(int64_t elements) {
         T *piece = next_;
         next_ += rounded(elements);
+        ASAN_UNPOISON_MEMORY_REGION(piece, elements * sizeof(T));
         return piece;
     }
     static int64_t rounded(int64_t elements) { return (elements + 31) / 16 * 16; }
 
   private:
-    void *own_;
+    void *own_, *all_;
+    size_t bytes_;
     T *next_;
 };
-
-// Images of a batch run on different threads; the first error is raised again.
-template <class Work> void each_image(int64_t batch, int threads, const Work &work) {
-    std::atomic<int64_t> next{0};
-    std::exception_ptr error;
-    std::mutex guard;
-    const auto run = [&] {
-        try {
-            for (int64_t b = next++; b < batch; b = next++) work(b);
-        } catch (...) {
-            const std::lock_guard<std::mutex> lock(guard);
-            if (!error) error = std::current_exception();
-        }
-    };
-    std::vector<std::thread> others;
-    for (int64_t n = 1; n < std::min<int64_t>(batch, threads); ++n) others.emplace_back(run);
-    run();
-    for (std::thread &thread : others) thread.join();
-    if (error) std::rethrow_exception(error);
-}
 
 int64_t field_size(const Plan &plan) { return 2 * (plan.height + 2) * (plan.width + 2); }
 
@@ -114,19 +106,19 @@ template <class T> struct Image {
     const Plan &plan;
     int64_t b;
     T rho;
-    T *slot[8][2], *far[2];          // messages, changed in place
+    T *slot[8][2], *far[2];  // messages, changed in place
     T *base[2], *fields[2], *scratch;
 
     Image(const Field<T> &field, const Plan &plan, int64_t b, Workspace<T> &space)
         : field(field), plan(plan), b(b), rho(static_cast<T>(plan.reweighting)) {
         for (int part = 0; part < 2; ++part) base[part] = space.take(plan.pixels());
-        for (T *&f : fields) f = plan.count ? space.take(field_size(plan)) : nullptr;
+        for (T *&f : fields) f = plan.learned ? space.take(field_size(plan)) : nullptr;
         scratch = space.take(sweep_scratch(plan.height, plan.width));
     }
 
     static int64_t size(const Plan &plan) {
         const auto r = &Workspace<T>::rounded;
-        return 2 * r(plan.pixels()) + (plan.count ? 2 * r(field_size(plan)) : 0) +
+        return 2 * r(plan.pixels()) + (plan.learned ? 2 * r(field_size(plan)) : 0) +
                r(sweep_scratch(plan.height, plan.width));
     }
 
@@ -201,12 +193,12 @@ template <class T> struct Image {
                 for (int p = 0; p < 2 * plan.edges; ++p) s.saved[p / 2][p % 2] = next_plane();
             GBPN_PICK(sweep<T>)(s);
         }
-        if (!plan.count || !plan.steps) return;
+        if (!plan.learned || !plan.steps) return;
         sum(base, false);
         GBPN_PICK(make_field<T>)(base, far, rho, plan.height, plan.width, fields[0]);
         std::memset(fields[1], 0, field_size(plan) * sizeof(T));
-        NonLocal<T> n{plan.height, plan.width, plan.count, rho, {base[0], base[1]}, {far[0], far[1]},
-                      {far[0], far[1]}, nullptr, nullptr, learned(t)};
+        NonLocal<T> n{plan.height,      plan.width,       plan.count, rho,     {base[0], base[1]},
+                      {far[0], far[1]}, {far[0], far[1]}, nullptr,    nullptr, learned(t)};
         for (int step = 0; step < plan.steps; ++step) {
             if (tape)
                 for (int part = 0; part < 2; ++part) std::memcpy(next_plane(), far[part], bytes());
@@ -218,14 +210,16 @@ template <class T> struct Image {
 
     void store_messages(T *tape) const {
         for (int part = 0; part < 2; ++part) {
-            for (int m = 0; m < 8; ++m) std::memcpy(tape + (2 * m + part) * plan.pixels(), slot[m][part], bytes());
+            for (int m = 0; m < 8; ++m)
+                std::memcpy(tape + (2 * m + part) * plan.pixels(), slot[m][part], bytes());
             std::memcpy(tape + (16 + part) * plan.pixels(), far[part], bytes());
         }
     }
 
     void load_messages(const T *tape) {
         for (int part = 0; part < 2; ++part) {
-            for (int m = 0; m < 8; ++m) std::memcpy(slot[m][part], tape + (2 * m + part) * plan.pixels(), bytes());
+            for (int m = 0; m < 8; ++m)
+                std::memcpy(slot[m][part], tape + (2 * m + part) * plan.pixels(), bytes());
             std::memcpy(far[part], tape + (16 + part) * plan.pixels(), bytes());
         }
     }
@@ -236,7 +230,7 @@ template <class T> struct Image {
 template <class T> void infer(const Field<T> &field, const Plan &plan, const Outcome<T> &out) {
     for (int part = 0; part < 2; ++part) prefer_large_pages(out.local[part]);
     prefer_large_pages(out.tape);
-    each_image(plan.batch, plan.threads, [&](int64_t b) {
+    parallel(plan.batch, plan.threads, [&](int64_t b) {
         Workspace<T> space(Image<T>::size(plan));
         Image<T> image(field, plan, b, space);
         for (int part = 0; part < 2; ++part) {
@@ -279,13 +273,13 @@ template <class T> struct Return {
             grad_far[part] = grads.far[part].at(b);
             grad_unary[part] = grads.unary[part].at(b);
         }
-        grad_field = plan.count ? space.take(field_size(plan)) : nullptr;
+        grad_field = plan.learned ? space.take(field_size(plan)) : nullptr;
         overwritten = plan.checkpoints ? space.take(plan.overwritten() * plan.pixels()) : nullptr;
     }
 
     static int64_t size(const Plan &plan) {
         const auto r = &Workspace<T>::rounded;
-        return Image<T>::size(plan) + 20 * r(plan.pixels()) + (plan.count ? r(field_size(plan)) : 0) +
+        return Image<T>::size(plan) + 20 * r(plan.pixels()) + (plan.learned ? r(field_size(plan)) : 0) +
                (plan.checkpoints ? r(plan.overwritten() * plan.pixels()) : 0);
     }
 
@@ -326,10 +320,12 @@ template <class T> struct Return {
         }
         a.grad_damping = grads.far_damping.at(b, t);
         a.add = true;
-        for (int part = 0; part < 2; ++part) a.grad_total[part] = grad_far[part], a.grad_base[part] = grad_base[part];
+        for (int part = 0; part < 2; ++part)
+            a.grad_total[part] = grad_far[part], a.grad_base[part] = grad_base[part];
         for (int step = plan.steps - 1; step >= 0; --step) {
             for (int part = 0; part < 2; ++part) a.total[part] = totals + (2 * step + part) * n;
-            GBPN_PICK(make_field<T>)(image.base, a.total, image.rho, plan.height, plan.width, image.fields[0]);
+            GBPN_PICK(make_field<T>)
+            (image.base, a.total, image.rho, plan.height, plan.width, image.fields[0]);
             GBPN_PICK(nonlocal_adjoint<T>)(a);
         }
         for (int part = 0; part < 2; ++part) {
@@ -376,7 +372,7 @@ template <class T> struct Return {
             image.iterate(t, overwritten);
             tape = overwritten;
         }
-        if (plan.count && plan.steps) nonlocal(t, tape + 8 * plan.edges * plan.pixels());
+        if (plan.learned && plan.steps) nonlocal(t, tape + 8 * plan.edges * plan.pixels());
         sweeps(t, tape);
     }
 };
@@ -384,9 +380,10 @@ template <class T> struct Return {
 }  // namespace
 
 template <class T>
-void infer_adjoint(const Field<T> &field, const Plan &plan, const Cotangents<T> &given, const Gradients<T> &grads) {
+void infer_adjoint(const Field<T> &field, const Plan &plan, const Cotangents<T> &given,
+                   const Gradients<T> &grads) {
     for (int part = 0; part < 2; ++part) prefer_large_pages(grads.local[part]);
-    each_image(plan.batch, plan.threads, [&](int64_t b) {
+    parallel(plan.batch, plan.threads, [&](int64_t b) {
         Workspace<T> space(Return<T>::size(plan));
         Image<T> image(field, plan, b, space);
         Return<T> way(image, grads, space);
@@ -432,13 +429,14 @@ template <class T> Range scan_values(const T *values, int64_t count) {
     return range;
 }
 
-#define GBPN_INSTANTIATE(T)                                                                                       \
-    template void infer(const Field<T> &, const Plan &, const Outcome<T> &);                                      \
-    template void infer_adjoint(const Field<T> &, const Plan &, const Cotangents<T> &, const Gradients<T> &);     \
-    template void run_sweep(Sweep<T>);                                                                            \
-    template void run_sweep_adjoint(SweepAdjoint<T>);                                                             \
-    template void run_nonlocal(NonLocal<T>);                                                                      \
-    template void run_nonlocal_adjoint(NonLocalAdjoint<T>, const T *const[2]);                                    \
+#define GBPN_INSTANTIATE(T)                                                            \
+    template void infer(const Field<T> &, const Plan &, const Outcome<T> &);           \
+    template void infer_adjoint(const Field<T> &, const Plan &, const Cotangents<T> &, \
+                                const Gradients<T> &);                                 \
+    template void run_sweep(Sweep<T>);                                                 \
+    template void run_sweep_adjoint(SweepAdjoint<T>);                                  \
+    template void run_nonlocal(NonLocal<T>);                                           \
+    template void run_nonlocal_adjoint(NonLocalAdjoint<T>, const T *const[2]);         \
     template Range scan_values(const T *, int64_t);
 GBPN_INSTANTIATE(float)
 GBPN_INSTANTIATE(double)

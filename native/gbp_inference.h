@@ -3,46 +3,40 @@
 
 #include <cstdint>
 
+#include "array.h"
 #include "gbp.h"
 
 namespace gbpn {
 
-// A tensor whose last two axes are contiguous rows and columns.
-template <class T> struct Array {
-    T *data = nullptr;
-    int rank = 0;
-    int64_t shape[6] = {}, stride[6] = {};
-
-    template <class... Index> T *at(Index... index) const {
-        const int64_t indices[] = {static_cast<int64_t>(index)...};
-        T *plane = data;
-        for (int axis = 0; axis < static_cast<int>(sizeof...(index)); ++axis)
-            plane += stride[axis] * (shape[axis] > 1 ? indices[axis] : 0);  // an axis of length 1 is shared
-        return plane;
-    }
-    explicit operator bool() const { return data != nullptr; }
-};
-
 // What an inference reads. Pairs are (information, precision).
 template <class T> struct Field {
-    Array<const T> unary[2];                    // [B, 1, H, W]
-    Array<const T> local[2], far[2];            // [B, 8, H, W], [B, 1, H, W]
+    Array<const T> unary[2];                     // [B, 1, H, W]
+    Array<const T> local[2], far[2];             // [B, 8, H, W], [B, 1, H, W]
     Array<const T> weight, difference, damping;  // [B, T, 4, E, H, W] twice, [B, T, H, W]
     Array<const T> far_weight, far_difference, far_offset, far_damping;  // [B, T, K, (2,) H, W], [B, T, H, W]
 };
 
+// The tape of one iteration, in planes [H, W]: what its four sweeps and its steps overwrote, in their order,
+// E pairs by sweep and one pair by step; or, with checkpoints, the messages before it, one pair by slot and
+// the far pair last. gbpn.gbp.operators.tape_planes says the same to Python.
+inline int64_t overwritten_planes(int64_t edges, bool learned, int64_t steps) {
+    return 4 * 2 * edges + (learned ? 2 * steps : 0);
+}
+inline int64_t tape_planes(int64_t edges, bool learned, int64_t steps, bool checkpoints) {
+    return checkpoints ? 2 * (message_slots + 1) : overwritten_planes(edges, learned, steps);
+}
+
 struct Plan {
     int64_t batch, height, width;
-    int edges, count;  // E, K (0: no learned edges)
+    int edges, count;  // E, K
+    bool learned;      // are there learned edges?
     int iterations, steps;
     double reweighting;
     bool checkpoints;  // the tape holds messages before each iteration instead of what each sweep overwrote
     int threads;
 
     int64_t pixels() const { return height * width; }
-    // Planes of tape for one iteration.
-    int64_t overwritten() const { return 8 * edges + (count ? 2 * steps : 0); }
-    int64_t tape_planes() const { return checkpoints ? 18 : overwritten(); }
+    int64_t overwritten() const { return overwritten_planes(edges, learned, steps); }
 };
 
 template <class T> struct Outcome {
@@ -61,7 +55,8 @@ template <class T> struct Gradients {
 };
 
 template <class T> void infer(const Field<T> &, const Plan &, const Outcome<T> &);
-template <class T> void infer_adjoint(const Field<T> &, const Plan &, const Cotangents<T> &, const Gradients<T> &);
+template <class T>
+void infer_adjoint(const Field<T> &, const Plan &, const Cotangents<T> &, const Gradients<T> &);
 
 // Single steps, for one image each.
 template <class T> void run_sweep(Sweep<T>);

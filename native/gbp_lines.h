@@ -2,17 +2,9 @@
 #pragma once
 
 #include "gbp.h"
-#include "pack.h"
 
 namespace gbpn::GBPN_LEVEL {
 namespace {
-
-// Slots that each sweep writes (gbpn.mrf.SENDERS); 7 − slot points back at the sender.
-constexpr int senders[4][3] = {{0, 3, 5}, {0, 1, 2}, {2, 4, 7}, {5, 6, 7}};
-
-template <int E> constexpr int slot_of(int direction, int edge) {
-    return E == 3 ? senders[direction][edge] : senders[direction][1];
-}
 
 // What a pixel tells the next line apart from the messages it hears in this sweep.
 template <class T, int E> struct Around {
@@ -22,7 +14,7 @@ template <class T, int E> struct Around {
         bool used[8] = {};
         for (int part = 0; part < 2; ++part) base[part] = base_planes[part];
         for (int e = 0; e < E; ++e) {
-            const int own = slot_of<E>(direction, e);
+            const int own = slot_of(direction, E, e);
             used[own] = used[7 - own] = true;
             for (int part = 0; part < 2; ++part) back[e][part] = slot[7 - own][part];
         }

@@ -1,39 +1,42 @@
-// The parallel step along learned edges, its adjoint, and the sums around it.
+// The parallel step along learned edges, its adjoint (words: gbp_sweep_adjoint.cpp), and the sums around it.
 #include "gbp.h"
-#include "pack.h"
 
 namespace gbpn::GBPN_LEVEL {
 namespace {
 
 constexpr int chunk = 64;
 
-template <class T> using Two = typename PackOf<T, 2>::type;    // (information, precision) of a pixel
-template <class T> using Four = typename PackOf<T, 4>::type;   // of a pixel and the one to its right
+template <class T> using Two = typename PackOf<T, 2>::type;   // (information, precision) of a pixel
+template <class T> using Four = typename PackOf<T, 4>::type;  // of a pixel and the one to its right
 
-// Where the senders of some pixels of a row are: upper left corner in a field, and the way to the next corner.
+// Where the senders of some pixels of a row are: upper left corner in a field, and the way to the next
+// corner.
 template <class T> struct Place {
     int32_t corner[chunk];
     T down[chunk], right[chunk];
 
     // A sender outside reads the zero border.
-    void find(const T *rows, const T *columns, int64_t y, int64_t x, int64_t height, int64_t width, int count) {
+    void find(const T *rows, const T *columns, int64_t y, int64_t x, int64_t height, int64_t width,
+              int count) {
         int i = 0;
         Pack<T> ahead{};
         for (int lane = 0; lane < lanes<T>; ++lane) ahead[lane] = static_cast<T>(lane);
-        for (; i + lanes<T> <= count; i += lanes<T>) one<Pack<T>>(rows, columns, y, x, height, width, i, ahead);
+        for (; i + lanes<T> <= count; i += lanes<T>)
+            one<Pack<T>>(rows, columns, y, x, height, width, i, ahead);
         for (; i < count; ++i) one<T>(rows, columns, y, x, height, width, i, T(0));
     }
 
   private:
     template <class V>
-    GBPN_INLINE void one(const T *rows, const T *columns, int64_t y, int64_t x, int64_t height, int64_t width, int i,
-                         V ahead) {
+    GBPN_INLINE void one(const T *rows, const T *columns, int64_t y, int64_t x, int64_t height, int64_t width,
+                         int i, V ahead) {
         const V zero{}, none = zero - 1;
         const V row = load<V>(rows + i) + static_cast<T>(y);
         const V column = load<V>(columns + i) + (ahead + static_cast<T>(x + i));
         const V row_inside = row > none ? (row < zero + static_cast<T>(height) ? zero + 1 : zero) : zero;
         const V inside = column > none ? (column < zero + static_cast<T>(width) ? row_inside : zero) : zero;
-        const V safe_row = where_positive(inside, row, none), safe_column = where_positive(inside, column, none);
+        const V safe_row = where_positive(inside, row, none),
+                safe_column = where_positive(inside, column, none);
         const V top = floor_of(safe_row), left = floor_of(safe_column);
         store(down + i, safe_row - top);
         store(right + i, safe_column - left);
@@ -42,7 +45,8 @@ template <class T> struct Place {
             corner[i] = (static_cast<int32_t>(top) + 1) * row_length + static_cast<int32_t>(left) + 1;
         } else {
             using I = typename PackOf<int32_t, lanes<T>>::type;
-            store(corner + i, (__builtin_convertvector(top, I) + 1) * row_length + __builtin_convertvector(left, I) + 1);
+            store(corner + i,
+                  (__builtin_convertvector(top, I) + 1) * row_length + __builtin_convertvector(left, I) + 1);
         }
     }
 
@@ -87,7 +91,8 @@ template <class T> GBPN_INLINE void store_two(T *to, Four<T> v) {
 }  // namespace
 
 template <class T>
-void make_field(const T *const base[2], const T *const total[2], T rho, int64_t height, int64_t width, T *field) {
+void make_field(const T *const base[2], const T *const total[2], T rho, int64_t height, int64_t width,
+                T *field) {
     const int64_t stride = 2 * (width + 2);
     for (int64_t i = 0; i < stride; ++i) field[i] = field[(height + 1) * stride + i] = 0;
     for (int64_t y = 0; y < height; ++y) {
@@ -111,7 +116,8 @@ template <class T> void nonlocal_step(const NonLocal<T> &s) {
             const int64_t at = y * s.width + x;
             for (int i = 0; i < chunk; ++i) sum[0][i] = sum[1][i] = 0;
             for (int k = 0; k < s.count; ++k) {
-                place.find(s.edge.offset[k][0] + at, s.edge.offset[k][1] + at, y, x, s.height, s.width, count);
+                place.find(s.edge.offset[k][0] + at, s.edge.offset[k][1] + at, y, x, s.height, s.width,
+                           count);
                 for (int i = 0; i < count; ++i) {
                     const T *upper = s.field + 2 * static_cast<int64_t>(place.corner[i]);
                     const Four<T> column = load<Four<T>>(upper) * (1 - place.down[i]) +
@@ -120,7 +126,8 @@ template <class T> void nonlocal_step(const NonLocal<T> &s) {
                 }
                 const T *weights = s.edge.weight[k] + at, *differences = s.edge.difference[k] + at;
                 for (int i = 0; i < count; ++i) {
-                    const T information = heard[2 * i], precision = heard[2 * i + 1], weight = scale * weights[i];
+                    const T information = heard[2 * i], precision = heard[2 * i + 1],
+                            weight = scale * weights[i];
                     const T gain = weight / (weight + precision);
                     const bool informed = precision > 0;
                     sum[0][i] += informed ? gain * (information + precision * differences[i]) : T(0);
@@ -159,12 +166,14 @@ template <class T> void nonlocal_adjoint(const NonLocalAdjoint<T> &s) {
             T *grad_total[2] = {s.grad_total[0] + at, s.grad_total[1] + at};
             for (int i = 0; i < chunk; ++i) sum[0][i] = sum[1][i] = 0;
             for (int k = 0; k < s.count; ++k) {
-                place.find(s.edge.offset[k][0] + at, s.edge.offset[k][1] + at, y, x, s.height, s.width, count);
+                place.find(s.edge.offset[k][0] + at, s.edge.offset[k][1] + at, y, x, s.height, s.width,
+                           count);
                 for (int i = 0; i < count; ++i) {
                     const T *corner = s.field + 2 * static_cast<int64_t>(place.corner[i]);
                     const Four<T> upper = load<Four<T>>(corner), lower = load<Four<T>>(corner + stride);
                     const T down = place.down[i];
-                    const Four<T> column = upper * (1 - down) + lower * down, share = shares<T>(place.right[i]);
+                    const Four<T> column = upper * (1 - down) + lower * down,
+                                  share = shares<T>(place.right[i]);
                     store_two<T>(heard + 2 * i, across<T>(column, share));
                     store_two<T>(by_row + 2 * i, across<T>(lower - upper, share));
                     store_two<T>(by_column + 2 * i, halves_swapped<T>(column) - column);
@@ -182,7 +191,8 @@ template <class T> void nonlocal_adjoint(const NonLocalAdjoint<T> &s) {
                     const bool informed = precision > 0;
                     const T total = weight + precision;
                     const T inverse = 1 / (informed ? (total > tiny<T> ? total : tiny<T>) : T(1));
-                    const T gain = informed ? weight * inverse : T(0), t = information + difference * precision;
+                    const T gain = informed ? weight * inverse : T(0),
+                            t = information + difference * precision;
                     const T en = informed ? (1 - damping[i]) * grad_total[0][i] : T(0);
                     const T ln = informed ? (1 - damping[i]) * grad_total[1][i] : T(0);
                     const T through = (en * t + ln * precision) * inverse;
@@ -192,9 +202,10 @@ template <class T> void nonlocal_adjoint(const NonLocalAdjoint<T> &s) {
                     sum[1][i] += gain * precision;
                     grad_weight[i] = grad_weight[i] + scale * through * (1 - gain);
                     grad_difference[i] = grad_difference[i] + en * gain * precision;
-                    grad_row[i] = grad_row[i] + grad_information * by_row[2 * i] + grad_precision * by_row[2 * i + 1];
-                    grad_column[i] =
-                        grad_column[i] + grad_information * by_column[2 * i] + grad_precision * by_column[2 * i + 1];
+                    grad_row[i] =
+                        grad_row[i] + grad_information * by_row[2 * i] + grad_precision * by_row[2 * i + 1];
+                    grad_column[i] = grad_column[i] + grad_information * by_column[2 * i] +
+                                     grad_precision * by_column[2 * i + 1];
                     grad[2 * i] = grad_information;
                     grad[2 * i + 1] = grad_precision;
                 }
@@ -270,11 +281,11 @@ template <class T> void scan(const T *values, int64_t count, Range &range) {
     for (int64_t j = 0; j < count; ++j) range.not_finite += values[j] * 0 == 0 ? 0 : 1;
 }
 
-#define GBPN_INSTANTIATE(T)                                                                                     \
-    template void make_field(const T *const[2], const T *const[2], T, int64_t, int64_t, T *);                   \
-    template void nonlocal_step(const NonLocal<T> &);                                                           \
-    template void nonlocal_adjoint(const NonLocalAdjoint<T> &);                                                 \
-    template void sum_slots(const Slots<T> &);                                                                  \
+#define GBPN_INSTANTIATE(T)                                                                   \
+    template void make_field(const T *const[2], const T *const[2], T, int64_t, int64_t, T *); \
+    template void nonlocal_step(const NonLocal<T> &);                                         \
+    template void nonlocal_adjoint(const NonLocalAdjoint<T> &);                               \
+    template void sum_slots(const Slots<T> &);                                                \
     template void scan(const T *, int64_t, Range &);
 GBPN_INSTANTIATE(float)
 GBPN_INSTANTIATE(double)

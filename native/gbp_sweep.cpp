@@ -70,7 +70,7 @@ template <class T, int E> void vertical(const Sweep<T> &s) {
         h.weight[e] = s.edge.weight[e];
         h.difference[e] = s.edge.difference[e];
         for (int part = 0; part < 2; ++part) {
-            h.slot[e][part] = s.slot[slot_of<E>(s.direction, e)][part];
+            h.slot[e][part] = s.slot[slot_of(s.direction, E, e)][part];
             h.saved[e][part] = s.saved[e][part];
         }
     }
@@ -98,7 +98,8 @@ template <class T, int E> struct Columns {
     T *tiles;
     T *own[E][2];
     // Planes of the panel: kept [E][2], slot [E][2], weight [E], difference [E], damping.
-    static constexpr int slot0 = 2 * E, weight0 = 4 * E, difference0 = 5 * E, damping0 = 6 * E, planes = 6 * E + 1;
+    static constexpr int slot0 = 2 * E, weight0 = 4 * E, difference0 = 5 * E, damping0 = 6 * E,
+                         planes = 6 * E + 1;
 
     // Plane by plane, so that a row is read in one go.
     void bring(int64_t x, int64_t columns, int64_t y, int rows) {
@@ -108,7 +109,8 @@ template <class T, int E> struct Columns {
                 using V = decltype(pack);
                 V kept[E][2];
                 around.rest(s.reweighting, at + r * s.width + i, kept);
-                for (int p = 0; p < 2 * E; ++p) store(tiles + p * plane_size + r * widest_panel + i, kept[p / 2][p % 2]);
+                for (int p = 0; p < 2 * E; ++p)
+                    store(tiles + p * plane_size + r * widest_panel + i, kept[p / 2][p % 2]);
             });
         for (int part = 0; part < 2; ++part) {
             foresee(around.base[part] + at, columns, y);
@@ -158,14 +160,16 @@ template <class T, int E> struct Columns {
                         });
                 for (int64_t c = 0; c < columns; c += tile<T>) {
                     const int width = static_cast<int>(columns - c < tile<T> ? columns - c : tile<T>);
-                    transpose(panel.line(slot0 + 2 * e + part, c) + y, panel.stride, to + c, s.width, width, rows);
+                    transpose(panel.line(slot0 + 2 * e + part, c) + y, panel.stride, to + c, s.width, width,
+                              rows);
                 }
             }
     }
 };
 
 template <class T, int E> void horizontal(const Sweep<T> &s) {
-    const int64_t stride = line_stride(s.height), step = panel_columns(Columns<T, E>::planes * stride * sizeof(T));
+    const int64_t stride = line_stride(s.height),
+                  step = panel_columns(Columns<T, E>::planes * stride * sizeof(T));
     Cavities<T, E> cavities{s.scratch, stride};
     clear(s.scratch, 4 * E * stride);
     T *after = s.scratch + 4 * E * stride;
@@ -173,7 +177,7 @@ template <class T, int E> void horizontal(const Sweep<T> &s) {
     columns.tiles = after + Columns<T, E>::planes * (step + 2) * stride;
     columns.panel.clear_rest(Columns<T, E>::planes, s.height);
     for (int e = 0; e < E; ++e)
-        for (int part = 0; part < 2; ++part) columns.own[e][part] = s.slot[slot_of<E>(s.direction, e)][part];
+        for (int part = 0; part < 2; ++part) columns.own[e][part] = s.slot[slot_of(s.direction, E, e)][part];
 
     const T rho = s.reweighting;
     const int64_t panels = (s.width + step - 1) / step;

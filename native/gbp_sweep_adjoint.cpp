@@ -1,5 +1,20 @@
 // The adjoint of a serial sweep: lines are visited backwards, the cotangent of what a line told the next
 // one is handed from line to line. Conditions of the forward rule are constants.
+//
+// Words. All are of one line, seen from the pixel that receives a message; index e is the sender, part 0 is
+// the information η and part 1 the precision Λ of a Gaussian.
+//   grad_X            cotangent of X: the derivative of the loss by X
+//   cavity            what a sender of the line before knows without what it heard from this receiver (η, Λ
+//   below) saved, old        the message before the sweep; `slot` holds the one after it f cotangent F of the
+//   new message: from the messages after the sweep, and through `leaving` leaving           cavities that
+//   this line tells the next; their cotangent has already been found there arriving          cavities of the
+//   line before, which this line heard; their cotangent is found here answer            one pixel: from F to
+//   the cotangents of edge, old message and arriving cavities spread            one pixel: from the cotangent
+//   of its cavities to that of everything they were summed from keep              share b of the old message
+//   that was kept: the damping, or 0 where there was no old message gain, t, through  g, t and G / (w + Λ) of
+//   the rule above `answer` en, ln            (1 − b) F_η and (1 − b) F_Λ: cotangent of the new message
+//   before damping scale             1 / ρ, where ρ (rho) is the reweighting 0 behind a name   first of
+//   several planes of a panel, as in weight0
 #include "gbp_lines.h"
 
 namespace gbpn::GBPN_LEVEL {
@@ -7,17 +22,18 @@ namespace {
 
 template <class T, int E> struct Answer {
     const T *weight[E], *difference[E], *damping;
-    const T *saved[E][2];     // messages before the sweep
-    T *slot[E][2];            // receives `saved`; null when the caller does that
-    T *grad[E][2];            // cotangent of the messages after the sweep; becomes that of those before
+    const T *saved[E][2];  // messages before the sweep
+    T *slot[E][2];         // receives `saved`; null when the caller does that
+    T *grad[E][2];         // cotangent of the messages after the sweep; becomes that of those before
     T *grad_weight[E], *grad_difference[E], *grad_damping;
     bool add_edges, add_damping;
-    const T *cavity[E][2];    // of the line before, aligned to the receiver
+    const T *cavity[E][2];        // of the line before, aligned to the receiver
     const T *grad_leaving[E][2];  // cotangent of this line's cavities, aligned to this line
-    T *grad_arriving[E][2];   // receives that of the line before, aligned to the receiver
+    T *grad_arriving[E][2];       // receives that of the line before, aligned to the receiver
 };
 
-// With F the cotangent of a new message, g = w / (w + Λ), t = η + r·Λ (η, Λ: the sender's cavity), b the damping:
+// With F the cotangent of a new message, g = w / (w + Λ), t = η + r·Λ (η, Λ: the sender's cavity), b the
+// damping:
 //   b' = F·(old − new undamped);  old' = b F;  r' = (1−b) F_η g Λ;  w' = G (1−g) / (w + Λ);
 //   η' = (1−b) g F_η;  Λ' = g ((1−b)(F_Λ + r F_η) − G / (w + Λ));  G = (1−b)(F_η t + F_Λ Λ).
 template <class V, class T, int E>
@@ -36,7 +52,8 @@ GBPN_INLINE void answer(const Answer<T, E> &a, T rho, int64_t at, int64_t i, con
         const V inverse = one / where_positive(precision, safe, one);
         const V gain = weight * inverse, t = information + difference * precision;
         const V keep = where_positive(old_precision, damping, V{});
-        const V slope = f_information * (old_information - gain * t) + f_precision * (old_precision - gain * precision);
+        const V slope =
+            f_information * (old_information - gain * t) + f_precision * (old_precision - gain * precision);
         grad_damping += where_positive(precision, where_positive(old_precision, slope, V{}), V{});
         const V en = where_positive(precision, (1 - keep) * f_information, V{});
         const V ln = where_positive(precision, (1 - keep) * f_precision, V{});
@@ -75,14 +92,14 @@ template <class T, int E> struct Spread {
         }
     }
 
-    template <class V>
-    GBPN_INLINE void add(T rho, int64_t at, const V (&leaving)[E][2], V (&sum)[2]) const {
+    template <class V> GBPN_INLINE void add(T rho, int64_t at, const V (&leaving)[E][2], V (&sum)[2]) const {
         for (int part = 0; part < 2; ++part) {
             V total{};
             for (int e = 0; e < E; ++e) total += leaving[e][part];
             sum[part] = total;
             store(base[part] + at, load<V>(base[part] + at) + total);
-            for (int n = 0; n < 8 - 2 * E; ++n) store(other[n][part] + at, load<V>(other[n][part] + at) + rho * total);
+            for (int n = 0; n < 8 - 2 * E; ++n)
+                store(other[n][part] + at, load<V>(other[n][part] + at) + rho * total);
             for (int e = 0; e < E; ++e) {
                 V rest{};
                 for (int f = 0; f < E; ++f)
@@ -96,7 +113,8 @@ template <class T, int E> struct Spread {
 
 // The cavities of a pixel from the messages after the sweep.
 template <class V, class T, int E>
-GBPN_INLINE void cavity(const Around<T, E> &around, T *const (&own)[E][2], T rho, int64_t at, V (&out)[E][2]) {
+GBPN_INLINE void cavity(const Around<T, E> &around, T *const (&own)[E][2], T rho, int64_t at,
+                        V (&out)[E][2]) {
     around.rest(rho, at, out);
     V sum[2] = {};
     for (int e = 0; e < E; ++e)
@@ -123,7 +141,7 @@ template <class T, int E> void vertical(const SweepAdjoint<T> &s) {
         a.grad_weight[e] = s.grad_edge.weight[e];
         a.grad_difference[e] = s.grad_edge.difference[e];
         for (int part = 0; part < 2; ++part) {
-            const int slot = slot_of<E>(s.direction, e);
+            const int slot = slot_of(s.direction, E, e);
             a.saved[e][part] = s.saved[e][part];
             a.slot[e][part] = own[e][part] = s.slot[slot][part];
             a.grad[e][part] = s.grad_slot[slot][part];
@@ -173,8 +191,8 @@ template <class T, int E> struct Columns {
     T *own[E][2], *grad[E][2];
     // Planes: cavity [E][2], cotangent of cavities [E][2], saved [E][2], cotangent of messages [E][2],
     // weight [E] and difference [E] and damping (each replaced by its gradient).
-    static constexpr int leaving0 = 2 * E, saved0 = 4 * E, grad0 = 6 * E, weight0 = 8 * E, difference0 = 9 * E,
-                         damping0 = 10 * E, planes = 10 * E + 1;
+    static constexpr int leaving0 = 2 * E, saved0 = 4 * E, grad0 = 6 * E, weight0 = 8 * E,
+                         difference0 = 9 * E, damping0 = 10 * E, planes = 10 * E + 1;
 
     void bring(int64_t x, int64_t columns, int64_t y, int rows) {
         for (int64_t c = 0; c < columns; c += tile<T>) {
@@ -185,10 +203,12 @@ template <class T, int E> struct Columns {
                     using V = decltype(pack);
                     V out[E][2];
                     cavity<V>(around, own, s.reweighting, at + r * s.width + i, out);
-                    for (int p = 0; p < 2 * E; ++p) store(tiles + (p * tile<T> + r) * tile<T> + i, out[p / 2][p % 2]);
+                    for (int p = 0; p < 2 * E; ++p)
+                        store(tiles + (p * tile<T> + r) * tile<T> + i, out[p / 2][p % 2]);
                 });
             for (int p = 0; p < 2 * E; ++p)
-                transpose(tiles + p * tile<T> * tile<T>, tile<T>, panel.line(p, c) + y, panel.stride, rows, width);
+                transpose(tiles + p * tile<T> * tile<T>, tile<T>, panel.line(p, c) + y, panel.stride, rows,
+                          width);
             const auto plane = [&](int p, const T *from) {
                 transpose(from + at, s.width, panel.line(p, c) + y, panel.stride, rows, width);
             };
@@ -239,7 +259,8 @@ template <class T, int E> struct Columns {
             }
             put(damping0, s.grad_edge.damping, at, c, y, rows, width, s.grad_edge.add_damping);
             for (int p = 0; p < 2 * E; ++p)
-                transpose(panel.line(leaving0 + p, c) + y, panel.stride, tiles + p * tile<T> * tile<T>, tile<T>, width, rows);
+                transpose(panel.line(leaving0 + p, c) + y, panel.stride, tiles + p * tile<T> * tile<T>,
+                          tile<T>, width, rows);
             for (int r = 0; r < rows; ++r)
                 along<T>(width, [&](auto pack, int64_t i) {
                     using V = decltype(pack);
@@ -284,12 +305,18 @@ template <class T, int E> void horizontal(const SweepAdjoint<T> &s) {
     using Work = Columns<T, E>;
     const int64_t stride = line_stride(s.height), step = panel_columns(Work::planes * stride * sizeof(T));
     clear(s.scratch, 16);
-    Work work{s, Around<T, E>(s.base, s.slot, s.direction), Spread<T, E>(s), {s.scratch + 16, stride, step}, nullptr, {}, {}};
+    Work work{s,
+              Around<T, E>(s.base, s.slot, s.direction),
+              Spread<T, E>(s),
+              {s.scratch + 16, stride, step},
+              nullptr,
+              {},
+              {}};
     work.tiles = s.scratch + 16 + Work::planes * (step + 2) * stride;
     work.panel.clear_rest(Work::planes, s.height);
     for (int p = 0; p < 2 * E; ++p) {
-        work.own[p / 2][p % 2] = s.slot[slot_of<E>(s.direction, p / 2)][p % 2];
-        work.grad[p / 2][p % 2] = s.grad_slot[slot_of<E>(s.direction, p / 2)][p % 2];
+        work.own[p / 2][p % 2] = s.slot[slot_of(s.direction, E, p / 2)][p % 2];
+        work.grad[p / 2][p % 2] = s.grad_slot[slot_of(s.direction, E, p / 2)][p % 2];
         clear(work.panel.line(Work::leaving0 + p, -1), (step + 2) * stride);
     }
     const bool left_right = s.direction == 0;

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstdlib>
 #include <stdexcept>
+#include <string>
 
 namespace gbpn {
 
@@ -50,6 +51,6 @@ std::atomic<Level> &current() {
 
 Level level() { return current().load(std::memory_order_relaxed); }
 
-void force_level(const std::string &name) { current().store(parse(name)); }
+void force_level(const char *name) { current().store(parse(name)); }
 
 }  // namespace gbpn

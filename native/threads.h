@@ -3,23 +3,41 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdint>
+#include <exception>
+#include <mutex>
 #include <thread>
 #include <vector>
 
 namespace gbpn {
 
-// Calls work(piece) for 0 ≤ piece < pieces, on at most `threads` threads including this one.
-template <class Work>
-void parallel(int64_t pieces, int threads, const Work &work) {
+constexpr int64_t most_threads = 1024;
+
+// Calls work(piece) for 0 ≤ piece < pieces, on at most `threads` threads including this one. The first error
+// of any of them is raised again here, after all have ended.
+template <class Work> void parallel(int64_t pieces, int threads, const Work &work) {
     std::atomic<int64_t> next{0};
+    std::exception_ptr error;
+    std::mutex guard;
     const auto run = [&] {
-        for (int64_t piece; (piece = next.fetch_add(1)) < pieces;) work(piece);
+        try {
+            for (int64_t piece; (piece = next.fetch_add(1)) < pieces;) work(piece);
+        } catch (...) {
+            next = pieces;  // no further piece is begun
+            const std::lock_guard<std::mutex> lock(guard);
+            if (!error) error = std::current_exception();
+        }
     };
-    std::vector<std::thread> others;
-    const int64_t more = std::min<int64_t>(threads, pieces) - 1;
-    for (int64_t i = 0; i < more; ++i) others.emplace_back(run);
+    const int64_t others = std::min({int64_t(threads), pieces, most_threads}) - 1;
+    std::vector<std::thread> started;
+    if (others > 0) started.reserve(others);
+    try {
+        for (int64_t n = 0; n < others; ++n) started.emplace_back(run);
+    } catch (...) {  // no more threads to be had: those that run do all the work
+    }
     run();
-    for (std::thread &other : others) other.join();
+    for (std::thread &thread : started) thread.join();
+    if (error) std::rethrow_exception(error);
 }
 
 }  // namespace gbpn

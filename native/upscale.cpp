@@ -1,19 +1,12 @@
-// One row of a 2×2 transposed convolution of stride 2. The product is formed for a tile of columns in registers and
-// goes from there to its places in the planes, so nothing between input and result touches memory.
+// One row of a 2×2 transposed convolution of stride 2. The product is formed for a tile of columns in
+// registers and goes from there to its places in the planes, so nothing between input and result touches
+// memory.
 #include "upscale.h"
-
-#include "pack.h"
 
 namespace gbpn::GBPN_LEVEL {
 namespace {
 
 constexpr int vectors = GBPN_VECTOR_BYTES == 64 ? 5 : 2;  // per tile: as many as the registers hold, times 4
-
-template <int... I> struct Numbers {};
-template <int N, int... I> struct Count : Count<N - 1, N - 1, I...> {};
-template <int... I> struct Count<0, I...> {
-    typedef Numbers<I...> type;
-};
 
 // a0 b0 a1 b1 …: the first or second half of it.
 template <int First, class V, int... I> GBPN_INLINE V alternate(V a, V b, Numbers<I...>) {
@@ -30,7 +23,8 @@ template <class T> GBPN_INLINE void store_pair(T *to, Pack<T> even, Pack<T> odd)
 
 // The four products of one output channel for `vectors` packs of columns; above and below are its two rows.
 template <class T>
-GBPN_INLINE void upscale_tile_of(const T *weight, T bias, const T *x, int64_t padded, int channels, T *above, T *below) {
+GBPN_INLINE void upscale_tile_of(const T *weight, T bias, const T *x, int64_t padded, int channels, T *above,
+                                 T *below) {
     typedef Pack<T> V;
     V sum[4][vectors];
     for (int i = 0; i < 4; ++i)

@@ -1,15 +1,26 @@
-"""The compiled kernels (native/); tensors are CPU tensors, outputs are written in place."""
+"""The compiled kernels (native/). Tensors are CPU tensors and go by name; outputs are written in place.
+
+Every call is checked: what does not fit raises `gbpn.errors.InputError` with the name of the tensor.
+"""
 
 from typing import Any
 
 from torch import Tensor
 
+SENDERS: tuple[tuple[int, int, int], ...]
+MESSAGE_SLOTS: int
+MOST_LEARNED_EDGES: int
+
+_Tensors = dict[str, Tensor] | dict[str, Tensor | None]
+
 def simd_level() -> str: ...
 def force_simd_level(name: str) -> None: ...
 def scan(values: Tensor) -> tuple[float, float, int]: ...
+def tape_planes(*, edges: int, learned: bool, steps: int, checkpoints: bool) -> int: ...
 def gbp_infer(
-    inputs: list[Tensor],
-    outputs: list[Tensor],
+    *,
+    field: _Tensors,
+    outcome: _Tensors,
     iterations: int,
     steps: int,
     reweighting: float,
@@ -17,19 +28,36 @@ def gbp_infer(
     threads: int,
 ) -> None: ...
 def gbp_infer_adjoint(
-    inputs: list[Tensor],
-    given: list[Tensor],
-    gradients: list[Tensor],
+    *,
+    field: _Tensors,
+    outcome: _Tensors,
+    cotangents: _Tensors,
+    gradients: _Tensors,
     iterations: int,
     steps: int,
     reweighting: float,
     checkpoints: bool,
     threads: int,
 ) -> None: ...
-def gbp_sweep(inputs: list[Tensor], messages: list[Tensor], direction: int, reweighting: float) -> None: ...
+def gbp_sweep(*, inputs: _Tensors, messages: _Tensors, direction: int, reweighting: float) -> None: ...
 def gbp_sweep_adjoint(
-    inputs: list[Tensor], outputs: list[Tensor], direction: int, reweighting: float
+    *,
+    inputs: _Tensors,
+    after: _Tensors,
+    cotangents: _Tensors,
+    gradients: _Tensors,
+    direction: int,
+    reweighting: float,
 ) -> None: ...
-def gbp_nonlocal(inputs: list[Tensor], outputs: list[Tensor], reweighting: float) -> None: ...
-def gbp_nonlocal_adjoint(inputs: list[Tensor], outputs: list[Tensor], reweighting: float) -> None: ...
+def gbp_nonlocal_step(*, inputs: _Tensors, result: _Tensors, reweighting: float) -> None: ...
+def gbp_nonlocal_step_adjoint(
+    *, inputs: _Tensors, cotangents: _Tensors, gradients: _Tensors, reweighting: float
+) -> None: ...
+def attention_forward(
+    *, inputs: _Tensors, outputs: _Tensors, dilation: int, scale: float, threads: int
+) -> None: ...
+def attention_backward(
+    *, inputs: _Tensors, cotangents: _Tensors, gradients: _Tensors, dilation: int, scale: float, threads: int
+) -> None: ...
+def upscale(*, inputs: _Tensors, outputs: _Tensors, threads: int) -> None: ...
 def __getattr__(name: str) -> Any: ...

@@ -6,11 +6,15 @@
 
 Each has an adjoint operator of its own (`*_adjoint`), so that compiled training graphs can hold it.
 Imported by `gbpn.gbp.cpu`, which also says what to do where the native module is missing.
+
+Torch wants tensors one after the other; the native functions want them by name, and check every one of them
+(dtype, shape, memory) at every call.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -19,30 +23,68 @@ import gbpn._native as _native
 
 TAPES = ("none", "tape", "recompute")
 
-_FIELD = (
-    "Tensor unary_information, Tensor unary_precision, Tensor local_information, Tensor local_precision, "
-    "Tensor far_information, Tensor far_precision, Tensor weight, Tensor difference, Tensor damping, "
-    "Tensor? far_weight, Tensor? far_difference, Tensor? far_offset, Tensor? far_damping"
-)
-_PLAN = "int iterations, int steps, float reweighting, str tape"
-_FIELD_COUNT = 13
+
+class Field(NamedTuple):
+    """What an inference reads; the native module knows these tensors by the same names."""
+
+    unary_information: Tensor
+    unary_precision: Tensor
+    messages_local_information: Tensor
+    messages_local_precision: Tensor
+    messages_nonlocal_information: Tensor
+    messages_nonlocal_precision: Tensor
+    local_weight: Tensor
+    local_difference: Tensor
+    local_damping: Tensor
+    nonlocal_weight: Tensor | None
+    nonlocal_difference: Tensor | None
+    nonlocal_offset: Tensor | None
+    nonlocal_damping: Tensor | None
+
+
+MESSAGES = Field._fields[2:6]
+OUTCOME = ("belief_information", "belief_precision", *MESSAGES, "tape")
+"""What an inference gives."""
+EDGES = ("weight", "difference", "damping")
+LEARNED_EDGES = ("weight", "difference", "offset", "damping")
+_BASE, _PAIR = ("base_information", "base_precision"), ("information", "precision")
+_COUNT, _LEARNED = len(Field._fields), 9
+"""Tensors of a field; the first of those that an MRF without learned edges lacks."""
 
 
 def _tensors(count: int) -> str:
     return "(" + ", ".join(["Tensor"] * count) + ")"
 
 
-def rows(tensor: Tensor | None) -> Tensor:
-    """What the kernels read: rows and columns contiguous, any strides before; absent is empty."""
-    if tensor is None:
-        return torch.empty(0)
+def _arguments(names: Iterable[str], optional: Iterable[str] = ()) -> str:
+    return ", ".join(f"Tensor{'?' if name in optional else ''} {name}" for name in names)
+
+
+_FIELD = _arguments(Field._fields, Field._fields[_LEARNED:])
+_PLAN = "int iterations, int steps, float reweighting, str tape"
+
+
+def rows(tensor: Tensor) -> Tensor:
+    """What the kernels read: rows and columns contiguous, any strides before."""
+    if tensor.dim() < 2:  # which the native side refuses
+        return tensor.detach()
     height, width = tensor.shape[-2:]
     kept = (width == 1 or tensor.stride(-1) == 1) and (height == 1 or tensor.stride(-2) == width)
     return tensor.detach() if kept else tensor.detach().contiguous()
 
 
+def _read(names: Iterable[str], tensors: Iterable[Tensor | None]) -> dict[str, Tensor | None]:
+    """Tensors that a native function reads, by name."""
+    return {name: None if x is None else rows(x) for name, x in zip(names, tensors, strict=True)}
+
+
+def _written(names: Iterable[str], tensors: Iterable[Tensor | None]) -> dict[str, Tensor | None]:
+    """Tensors that a native function writes, by name."""
+    return dict(zip(names, tensors, strict=True))
+
+
 def tape_planes(edges: int, learned: bool, steps: int, tape: str) -> int:
-    """Planes [H, W] that the backward pass needs for each iteration.
+    """Planes [H, W] that the backward pass needs for each iteration; the native side counts them alike.
 
     "tape": what each sweep and step overwrote, 8·E + 2·steps planes (128 bytes per pixel and iteration for
     float32, 3 edges and 4 steps). "recompute": the messages before the iteration, 18 planes (72 bytes).
@@ -56,25 +98,29 @@ def tape_planes(edges: int, learned: bool, steps: int, tape: str) -> int:
 def infer(*arguments: Any) -> tuple[Tensor, ...]:
     """Belief pair, local pair, non-local pair, tape."""
     outputs = _empty_outcome(*arguments)
-    iterations, steps, reweighting, tape = arguments[_FIELD_COUNT:]
+    iterations, steps, reweighting, tape = arguments[_COUNT:]
+    kept = outputs if tape != "none" else (*outputs[:-1], None)
     _native.gbp_infer(
-        [rows(x) for x in arguments[:_FIELD_COUNT]],
-        list(outputs),
-        iterations,
-        steps,
-        reweighting,
-        tape == "recompute",
-        torch.get_num_threads(),
+        field=_read(Field._fields, arguments[:_COUNT]),
+        outcome=_written(OUTCOME, kept),
+        iterations=iterations,
+        steps=steps,
+        reweighting=reweighting,
+        checkpoints=tape == "recompute",
+        threads=torch.get_num_threads(),
     )
     return outputs
 
 
 @infer.register_fake
 def _empty_outcome(*arguments: Any) -> tuple[Tensor, ...]:
-    unary, local, weight, far_weight = arguments[0], arguments[2], arguments[6], arguments[9]
-    iterations, steps, _, tape = arguments[_FIELD_COUNT:]
+    field = Field(*arguments[:_COUNT])
+    iterations, steps, _, tape = arguments[_COUNT:]
+    unary, local = field.unary_information, field.messages_local_information
+    if unary.dim() != 4 or field.local_weight.dim() != 6:  # which the native side refuses
+        return tuple(unary.new_empty(0) for _ in OUTCOME)
     batch, _, height, width = unary.shape
-    planes = tape_planes(weight.shape[3], far_weight is not None, steps, tape)
+    planes = tape_planes(field.local_weight.shape[3], field.nonlocal_weight is not None, steps, tape)
     shape = (0,) if tape == "none" else (batch, iterations, planes, height, width)
     return (
         *(unary.new_empty((batch, 1, height, width)) for _ in range(2)),
@@ -87,41 +133,41 @@ def _empty_outcome(*arguments: Any) -> tuple[Tensor, ...]:
 @torch.library.custom_op(
     "gbpn::infer_adjoint",
     mutates_args=(),
-    schema=f"({_FIELD}, Tensor?[] cotangents, Tensor[] outcome, {_PLAN}) -> {_tensors(_FIELD_COUNT)}",
+    schema=f"({_FIELD}, Tensor?[] cotangents, Tensor[] outcome, {_PLAN}) -> {_tensors(_COUNT)}",
 )
 def infer_adjoint(*arguments: Any) -> tuple[Tensor, ...]:
     """Gradients of the 13 tensors of a field; empty for those that are absent."""
-    field = arguments[:_FIELD_COUNT]
-    cotangents, outcome = arguments[_FIELD_COUNT : _FIELD_COUNT + 2]
-    iterations, steps, reweighting, tape = arguments[_FIELD_COUNT + 2 :]
-    like = (field[0], field[0], field[2], field[2], field[0], field[0])
-    given = [torch.zeros_like(x) if g is None else g for g, x in zip(cotangents, like, strict=True)]
+    field = Field(*arguments[:_COUNT])
+    cotangents, outcome = arguments[_COUNT : _COUNT + 2]
+    iterations, steps, reweighting, tape = arguments[_COUNT + 2 :]
+    given = [torch.zeros_like(x) if g is None else g for g, x in zip(cotangents, field[:6], strict=True)]
     gradients = tuple(
-        torch.empty(0) if x is None else x.new_zeros(x.shape) if n >= 6 else x.new_empty(x.shape)
+        None if x is None else x.new_zeros(x.shape) if n >= 6 else x.new_empty(x.shape)
         for n, x in enumerate(field)
     )
     _native.gbp_infer_adjoint(
-        [rows(x) for x in field],
-        [rows(x) for x in given] + [rows(x) for x in outcome],
-        list(gradients),
-        iterations,
-        steps,
-        reweighting,
-        tape == "recompute",
-        torch.get_num_threads(),
+        field=_read(Field._fields, field),
+        outcome=_read(OUTCOME[2:], outcome),
+        cotangents=_read(OUTCOME[:-1], given),
+        gradients=_written(Field._fields, gradients),
+        iterations=iterations,
+        steps=steps,
+        reweighting=reweighting,
+        checkpoints=tape == "recompute",
+        threads=torch.get_num_threads(),
     )
-    return gradients
+    return tuple(torch.empty(0) if x is None else x for x in gradients)
 
 
 @infer_adjoint.register_fake
 def _empty_gradients(*arguments: Any) -> tuple[Tensor, ...]:
-    return tuple(torch.empty(0) if x is None else x.new_empty(x.shape) for x in arguments[:_FIELD_COUNT])
+    return tuple(torch.empty(0) if x is None else x.new_empty(x.shape) for x in arguments[:_COUNT])
 
 
 def _keep_for_infer(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
-    field = inputs[:_FIELD_COUNT]
-    ctx.plan = inputs[_FIELD_COUNT:]
-    ctx.learned = field[9] is not None
+    field = inputs[:_COUNT]
+    ctx.plan = inputs[_COUNT:]
+    ctx.learned = field[_LEARNED] is not None
     ctx.set_materialize_grads(False)
     ctx.save_for_backward(*(x for x in field if x is not None), *output[2:])
 
@@ -129,8 +175,8 @@ def _keep_for_infer(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...
 def _infer_backward(ctx: Any, *cotangents: Tensor | None) -> tuple[Tensor | None, ...]:
     if ctx.plan[3] == "none":
         raise RuntimeError("gbpn::infer ran without a tape; call it with tape='tape' or 'recompute'")
-    count = _FIELD_COUNT if ctx.learned else 9
-    field = [*ctx.saved_tensors[:count], *([None] * (_FIELD_COUNT - count))]
+    count = _COUNT if ctx.learned else _LEARNED
+    field = [*ctx.saved_tensors[:count], *([None] * (_COUNT - count))]
     gradients = torch.ops.gbpn.infer_adjoint(
         *field, list(cotangents[:6]), list(ctx.saved_tensors[count:]), *ctx.plan
     )
@@ -140,25 +186,27 @@ def _infer_backward(ctx: Any, *cotangents: Tensor | None) -> tuple[Tensor | None
 
 infer.register_autograd(_infer_backward, setup_context=_keep_for_infer)
 
-_SWEEP = (
-    "Tensor base_information, Tensor base_precision, Tensor information, Tensor precision, "
-    "Tensor weight, Tensor difference, Tensor damping"
-)
+_SWEEP = (*_BASE, *_PAIR, *EDGES)
+_SWEEP_TENSORS = _arguments(_SWEEP)
 
 
 @torch.library.custom_op(
     "gbpn::sweep",
     mutates_args=(),
-    schema=f"({_SWEEP}, int direction, float reweighting) -> (Tensor, Tensor)",
+    schema=f"({_SWEEP_TENSORS}, int direction, float reweighting) -> (Tensor, Tensor)",
 )
 def sweep(*arguments: Any) -> tuple[Tensor, Tensor]:
     """Messages [B, 8, H, W] after one sweep; arguments as `gbpn.gbp.reference.sweep`."""
-    base_information, base_precision, information, precision, weight, difference, damping = arguments[:7]
+    base, (information, precision), edges = arguments[:2], arguments[2:4], arguments[4:7]
     messages = tuple(
         x.detach().clone(memory_format=torch.contiguous_format) for x in (information, precision)
     )
-    inputs = [rows(x) for x in (base_information, base_precision, weight, difference, damping)]
-    _native.gbp_sweep(inputs, list(messages), *arguments[7:])
+    _native.gbp_sweep(
+        inputs=_read((*_BASE, *EDGES), (*base, *edges)),
+        messages=_written(_PAIR, messages),
+        direction=arguments[7],
+        reweighting=arguments[8],
+    )
     return messages[0], messages[1]
 
 
@@ -171,7 +219,8 @@ def _sweep_shapes(*arguments: Any) -> tuple[Tensor, Tensor]:
     "gbpn::sweep_adjoint",
     mutates_args=(),
     schema=(
-        f"({_SWEEP}, Tensor?[] cotangents, Tensor[] after, int direction, float reweighting) -> {_tensors(7)}"
+        f"({_SWEEP_TENSORS}, Tensor?[] cotangents, Tensor[] after, int direction, float reweighting) "
+        f"-> {_tensors(7)}"
     ),
 )
 def sweep_adjoint(*arguments: Any) -> tuple[Tensor, ...]:
@@ -181,7 +230,12 @@ def sweep_adjoint(*arguments: Any) -> tuple[Tensor, ...]:
     base = [x.new_zeros(x.shape) for x in inputs[:2]]
     edges = [x.new_zeros(x.shape) for x in inputs[4:]]
     _native.gbp_sweep_adjoint(
-        [rows(x) for x in inputs], [*after, *along, *base, *edges], direction, reweighting
+        inputs=_read(_SWEEP, inputs),
+        after=_written(_PAIR, after),
+        cotangents=_written(_PAIR, along),
+        gradients=_written((*_BASE, *EDGES), (*base, *edges)),
+        direction=direction,
+        reweighting=reweighting,
     )
     return (*base, *along, *edges)
 
@@ -205,19 +259,19 @@ def _sweep_backward(ctx: Any, *cotangents: Tensor | None) -> tuple[Tensor | None
 
 sweep.register_autograd(_sweep_backward, setup_context=_keep_for_sweep)
 
-_STEP = (
-    "Tensor base_information, Tensor base_precision, Tensor information, Tensor precision, "
-    "Tensor weight, Tensor difference, Tensor offset, Tensor damping"
-)
+_STEP = (*_BASE, *_PAIR, *LEARNED_EDGES)
+_STEP_TENSORS = _arguments(_STEP)
 
 
 @torch.library.custom_op(
-    "gbpn::nonlocal_step", mutates_args=(), schema=f"({_STEP}, float reweighting) -> (Tensor, Tensor)"
+    "gbpn::nonlocal_step", mutates_args=(), schema=f"({_STEP_TENSORS}, float reweighting) -> (Tensor, Tensor)"
 )
 def nonlocal_step(*arguments: Any) -> tuple[Tensor, Tensor]:
     """The new sum of messages [B, 1, H, W]; arguments as `gbpn.gbp.reference.nonlocal_step`."""
     results = _nonlocal_shapes(*arguments)
-    _native.gbp_nonlocal([rows(x) for x in arguments[:8]], list(results), arguments[8])
+    _native.gbp_nonlocal_step(
+        inputs=_read(_STEP, arguments[:8]), result=_written(_PAIR, results), reweighting=arguments[8]
+    )
     return results
 
 
@@ -229,14 +283,19 @@ def _nonlocal_shapes(*arguments: Any) -> tuple[Tensor, Tensor]:
 @torch.library.custom_op(
     "gbpn::nonlocal_step_adjoint",
     mutates_args=(),
-    schema=f"({_STEP}, Tensor?[] cotangents, float reweighting) -> {_tensors(8)}",
+    schema=f"({_STEP_TENSORS}, Tensor?[] cotangents, float reweighting) -> {_tensors(8)}",
 )
 def nonlocal_step_adjoint(*arguments: Any) -> tuple[Tensor, ...]:
     inputs, (cotangents, reweighting) = arguments[:8], arguments[8:]
     total = [_own(g, x) for g, x in zip(cotangents, inputs[2:4], strict=True)]
     base = [x.new_zeros(x.shape) for x in inputs[:2]]
     edges = [x.new_zeros(x.shape) for x in inputs[4:]]
-    _native.gbp_nonlocal_adjoint([rows(x) for x in inputs], [*total, *base, *edges], reweighting)
+    _native.gbp_nonlocal_step_adjoint(
+        inputs=_read(_STEP, inputs),
+        cotangents=_written(_PAIR, total),
+        gradients=_written((*_BASE, *LEARNED_EDGES), (*base, *edges)),
+        reweighting=reweighting,
+    )
     return (*base, *total, *edges)
 
 

@@ -37,7 +37,11 @@ def _upscale(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     planes = _shape(x, weight, bias)
     native = importlib.import_module("gbpn._native")
     by_channel = weight.detach().transpose(0, 1).contiguous()  # [out, C, 2, 2]
-    native.upscale(x.detach(), by_channel, bias.detach().contiguous(), torch.get_num_threads(), planes)
+    native.upscale(
+        inputs={"x": x.detach(), "weight": by_channel, "bias": bias.detach().contiguous()},
+        outputs={"planes": planes},
+        threads=torch.get_num_threads(),
+    )
     return planes
 
 

@@ -51,12 +51,11 @@ def _attention(
     out = _empty_image(query)
     if out.numel():
         native().attention_forward(
-            *_readable(query, key, value),
-            bias.detach().contiguous(),
-            dilation,
-            scale,
-            torch.get_num_threads(),
-            out,
+            inputs=_inputs(query, key, value, bias),
+            outputs={"out": out},
+            dilation=dilation,
+            scale=scale,
+            threads=torch.get_num_threads(),
         )
     return out
 
@@ -75,16 +74,12 @@ def _attention_backward(
     grad_bias = torch.zeros_like(bias, memory_format=torch.contiguous_format)
     if grad.numel():
         native().attention_backward(
-            *_readable(query, key, value),
-            bias.detach().contiguous(),
-            dilation,
-            scale,
-            torch.get_num_threads(),
-            *_readable(grad),
-            grad_query,
-            grad_key,
-            grad_value,
-            grad_bias,
+            inputs=_inputs(query, key, value, bias),
+            cotangents={"out": _readable(grad)},
+            gradients={"query": grad_query, "key": grad_key, "value": grad_value, "bias": grad_bias},
+            dilation=dilation,
+            scale=scale,
+            threads=torch.get_num_threads(),
         )
     return grad_query, grad_key, grad_value, grad_bias
 
@@ -115,12 +110,16 @@ def _empty_image(like: Tensor) -> Tensor:
     return torch.empty(like.shape, dtype=like.dtype, device=like.device, memory_format=torch.channels_last)
 
 
-def _readable(*images: Tensor) -> list[Tensor]:
-    """The images with the channels of a pixel side by side; copies only those that are not."""
-    return [
-        (image if image.stride(1) == 1 else image.contiguous(memory_format=torch.channels_last)).detach()
-        for image in images
-    ]
+def _readable(image: Tensor) -> Tensor:
+    """The image with the channels of a pixel side by side; copied only where they are not."""
+    if image.dim() != 4 or image.stride(1) == 1:
+        return image.detach()
+    return image.contiguous(memory_format=torch.channels_last).detach()
+
+
+def _inputs(query: Tensor, key: Tensor, value: Tensor, bias: Tensor) -> dict[str, Tensor]:
+    images = {"query": query, "key": key, "value": value}
+    return {**{name: _readable(image) for name, image in images.items()}, "bias": bias.detach().contiguous()}
 
 
 def _keys(image: list[int], bias: list[int]) -> int:
