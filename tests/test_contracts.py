@@ -25,6 +25,7 @@ LAYERS = {
         "colour",
         "errors",
         "gaussian",
+        "held_out",
         "repeating",
         "tensor_checks",
         "triton_launch",
@@ -46,7 +47,7 @@ LAYERS = {
     ),
     "supplies": ("augmentation", "datasets", "scenes"),
     "whole": ("cost", "loading", "model", "pipeline"),
-    "uses": ("bench", "evaluate", "predict", "train"),
+    "uses": ("bench", "evaluate", "export", "predict", "runtime", "train"),
     "doors": ("cli",),
 }
 """From the bottom up. A module imports lower layers only; a new one finds its place here and in

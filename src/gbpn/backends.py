@@ -23,7 +23,7 @@ __all__ = [
 ]
 
 BACKENDS = ("auto", "reference", "cpu", "triton", "scan")
-"""Names that `use_backend` and `infer` take; "auto" picks by device, "scan" is the reference for exporters."""
+"""Names that `use_backend` and `infer` take; "auto" picks by device, "scan" is for exporters."""
 COMPILED = importlib.util.find_spec("gbpn._native") is not None
 """Whether the C++ kernels were built."""
 TRITON = importlib.util.find_spec("triton") is not None

@@ -47,7 +47,7 @@ def _drawn(parameters: FieldParameters) -> tuple[Tensor, ...]:
 
 
 class FirstNetwork(nn.Module):
-    """The first stage: normalised image [1, 3, H, W] and intrinsics [1, 3, 3] → field, and what is carried."""
+    """The first stage: normalised image [1, 3, H, W] and intrinsics [1, 3, 3] → field and what is carried."""
 
     def __init__(self, model: GBPN) -> None:
         super().__init__()
@@ -119,10 +119,11 @@ class WholeModel(nn.Module):
 
 
 def stated_std(calibration: SigmaCalibration, mean: Tensor, confidence_logit: Tensor) -> Tensor:
-    """As `SigmaCalibration.std`, as a sum over the pieces between knots: no search, which not every runtime has.
-    """
+    """As `SigmaCalibration.std`, as a sum over the pieces between knots: not every runtime can search."""
     log_std = torch.full_like(mean, calibration.log_std[0])
-    pieces = zip(calibration.knots, calibration.knots[1:], calibration.log_std, calibration.log_std[1:], strict=False)
+    pieces = zip(
+        calibration.knots, calibration.knots[1:], calibration.log_std, calibration.log_std[1:], strict=False
+    )
     for low, high, before, after in pieces:
         log_std = log_std + (confidence_logit - low).clamp(0, high - low) * ((after - before) / (high - low))
     std = log_std.exp()

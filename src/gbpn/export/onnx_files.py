@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 from torch.export import Dim, ExportedProgram
 
 from gbpn.atomic_files import replacing
@@ -50,8 +50,7 @@ def exported_program(
             if value.shape[-2:] == (3, 3):  # intrinsics
                 return None
             return {
-                axis: (multiple * value.shape[axis] // size[axis]) * sides[axis]
-                for axis in (-2, -1)
+                axis: (multiple * value.shape[axis] // size[axis]) * sides[axis] for axis in (-2, -1)
             } | {}
 
         shapes = tuple(_counted(free(value), value) for value in inputs)
@@ -116,7 +115,9 @@ def _store_half(model: Any) -> None:
         tensor.CopyFrom(narrow)
         assert tensor.data_type == float16
         casts.append(
-            onnx.helper.make_node("Cast", [f"{name}_half"], [name], f"{name}_widened", to=onnx.TensorProto.FLOAT)
+            onnx.helper.make_node(
+                "Cast", [f"{name}_half"], [name], f"{name}_widened", to=onnx.TensorProto.FLOAT
+            )
         )
     nodes = [*casts, *graph.node]
     del graph.node[:]
