@@ -21,32 +21,34 @@ else
 fi
 cat >"$place/first_depth.py" <<'PYTHON'
 import importlib.util
+import json
+import pathlib
 import sys
 import time
 
-start = time.perf_counter()
 assert importlib.util.find_spec("torch") is None
 import numpy as np
 
 import gbpn.runtime
 
-height, width = 256, 320
+manifest = json.loads((pathlib.Path(sys.argv[1]) / "gbpn.json").read_text())
+height, width = manifest["size"] or (256, 320)
 rng = np.random.default_rng(0)
 image = rng.integers(0, 255, (height, width, 3), dtype=np.uint8)
 sparse = np.where(rng.random((height, width)) < 0.01, 3.0, 0.0)
-result = gbpn.runtime.DepthCompleter(sys.argv[1])(image, sparse, (280, 280, 160, 128))
+result = gbpn.runtime.DepthCompleter(sys.argv[1])(image, sparse, (width, width, width / 2, height / 2))
 assert result.observed.all() and np.isfinite(result.depth).all()
-first = time.perf_counter()
+first, busy = time.time(), time.process_time()
 assert np.isfinite(result.std).all()
-print(f"depth {first - start:.2f} s, sigma {time.perf_counter() - first:.2f} s after the interpreter's start")
+print(
+    f"{height}x{width}: first depth {first - float(sys.argv[2]):.2f} s after the process was started "
+    f"({busy:.2f} s of processor time), sigma {time.time() - first:.2f} s later"
+)
 PYTHON
 unset PYTHONPATH
 cd "$place"
-env -u PYTHONPATH "$slim" -m compileall -q "$packages/gbpn" || true
 for _ in 1 2 3; do
-    began=$(date +%s.%N)
-    "$slim" "$place/first_depth.py" "$exported"
-    echo "process: $(echo "$(date +%s.%N) - $began" | bc) s"
+    "$slim" "$place/first_depth.py" "$exported" "$(date +%s.%N)"
 done
 echo "installed: $(du -sm "$packages" | cut -f1) MB in site-packages"
 du -sm "$packages"/* | sort -rn | head -8

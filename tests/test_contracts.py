@@ -183,6 +183,15 @@ def test_import_is_light() -> None:
     assert not HEAVY & set(result.stdout.split())
 
 
+def test_torch_is_loaded_only_when_it_is_needed() -> None:
+    code = (
+        "import sys, gbpn, gbpn.runtime; assert 'torch' not in sys.modules; "
+        "gbpn.infer; assert 'torch' in sys.modules; assert not hasattr(gbpn, 'nothing')"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+
+
 def test_every_module_says_what_it_is_for() -> None:
     for path in sources():
         assert ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))), path.relative_to(ROOT)

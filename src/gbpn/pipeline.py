@@ -28,6 +28,7 @@ from gbpn.gmcn import GMCN, MULTIPLE, FieldParameters, Refiner, SecondStageInput
 from gbpn.mrf import MRF
 from gbpn.padding import PaddedImage
 from gbpn.repeating import repeated
+from gbpn.tensor_checks import values_are_known
 from gbpn.validity import measured
 
 __all__ = ["SOLVERS", "ImageEncoding", "Pipeline", "SparseDepth", "StageResult", "has_exact_answer"]
@@ -259,7 +260,8 @@ class Pipeline:
 
     @property
     def _checks(self) -> bool:
-        return self.check_sigmas and self.calibration is not None and not self.first.training
+        wanted = self.check_sigmas and self.calibration is not None and not self.first.training
+        return wanted and values_are_known()
 
     def _check(self, encoding: ImageEncoding, sparse: SparseDepth) -> Widening | None:
         """Complete from most of the measurements, compare with the rest."""

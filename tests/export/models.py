@@ -20,8 +20,14 @@ THIN: dict[str, dict[str, Any]] = {
     "gbpn-2": {"width": 0.0625, "dilations": ONE_UNIT},
 }
 """Configurations that are exported, the default's first, and how they are made small here."""
-SHALLOW = {"encoder": "global-local", "block": "convolution", "dilations": ((1,),) * 5, "width": 0.25}
-"""The default's two stages behind an encoder that is quickly exported."""
+SHALLOW: dict[str, Any] = {
+    "encoder": "global-local",
+    "block": "convolution",
+    "dilations": ((1,),) * 5,
+    "iterations": (1, 2),
+    "width": 0.25,
+}
+"""The default's two stages behind an encoder that is quickly exported, with few sweeps."""
 CALIBRATION = SigmaCalibration(knots=(-6.0, -1.0, 2.0, 5.0), log_std=(0.5, -1.0, -2.5, -4.0), relative=True)
 
 

@@ -65,6 +65,29 @@ def test_a_model_with_learned_edges_and_a_size_of_its_own(tmp_path: Path) -> Non
         completer(*arrays(64, 64))
 
 
+def test_weights_in_half_precision_take_half_the_space(exported: Path, tmp_path: Path) -> None:
+    installed("onnxruntime")
+    onnx = pytest.importorskip("onnx", reason="needs pip install gbpn[onnx]")
+    import onnxruntime
+
+    from gbpn.export.onnx_files import store_half
+
+    model = onnx.load(exported / "first.onnx")
+    store_half(model)
+    onnx.checker.check_model(model)
+    assert model.ByteSize() < 0.6 * (exported / "first.onnx").stat().st_size
+    rng = np.random.default_rng(0)
+    inputs = {
+        "image": rng.standard_normal((1, 3, 32, 64)).astype(np.float32),
+        "intrinsics": np.array([[[50, 0, 32], [0, 50, 16], [0, 0, 1]]], np.float32),
+    }
+    wide, narrow = (
+        onnxruntime.InferenceSession(source, providers=["CPUExecutionProvider"]).run(["residual"], inputs)[0]
+        for source in ((exported / "first.onnx").read_bytes(), model.SerializeToString())
+    )
+    assert 0 < np.abs(wide - narrow).max() < 0.01 * np.abs(wide).max()
+
+
 HIDDEN = """
 import sys
 
@@ -164,7 +187,13 @@ def test_the_command_line_takes_an_engine(exported: Path, tmp_path: Path) -> Non
     image, sparse, _ = arrays(64, 96)
     Image.fromarray(image).save(tmp_path / "image.png")
     np.save(tmp_path / "sparse.npy", sparse)
-    call = ["complete", str(tmp_path / "image.png"), str(tmp_path / "sparse.npy"), "-o", str(tmp_path / "out")]
+    call = [
+        "complete",
+        str(tmp_path / "image.png"),
+        str(tmp_path / "sparse.npy"),
+        "-o",
+        str(tmp_path / "out"),
+    ]
     done = CliRunner().invoke(app, [*call, "--engine", "onnxruntime", "--weights", str(exported)])
     assert done.exit_code == 0, done.output
     expected = DepthCompleter(exported, threads=1)(image, sparse)

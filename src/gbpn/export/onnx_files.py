@@ -18,7 +18,7 @@ from torch.export import Dim, ExportedProgram
 from gbpn.atomic_files import replacing
 from gbpn.errors import BackendError
 
-__all__ = ["exported_program", "require_packages", "write_onnx"]
+__all__ = ["exported_program", "require_packages", "store_half", "write_onnx"]
 
 NEEDED = ("onnx", "onnxscript")
 OPSET = 18
@@ -42,27 +42,25 @@ def exported_program(
     shapes = None
     if multiple is not None:
         sides = Dim("rows", min=smallest), Dim("columns", min=smallest)
-        size = inputs[0].shape[-2:]
-
-        def free(value: Any) -> Any:
-            if isinstance(value, list | tuple):
-                return type(value)(free(item) for item in value)
-            if value.shape[-2:] == (3, 3):  # intrinsics
-                return None
-            return {
-                axis: (multiple * value.shape[axis] // size[axis]) * sides[axis] for axis in (-2, -1)
-            } | {}
-
-        shapes = tuple(_counted(free(value), value) for value in inputs)
+        units = inputs[0].shape[-2] // multiple, inputs[0].shape[-1] // multiple
+        shapes = tuple(_free_sides(value, sides, units) for value in inputs)
     with torch.no_grad(), _quiet():
         return torch.export.export(module, inputs, dynamic_shapes=shapes, strict=False)
 
 
-def _counted(shape: Any, value: Any) -> Any:
-    """Axes counted from the front, as torch wants them."""
-    if isinstance(shape, list | tuple):
-        return type(shape)(_counted(*pair) for pair in zip(shape, value, strict=True))
-    return None if shape is None else {axis % value.dim(): size for axis, size in shape.items()}
+def _free_sides(value: Any, sides: tuple[Any, Any], units: tuple[int, int]) -> Any:
+    """Which axes of a tensor [..., H, W], or of each of several, may have other lengths: multiples of `sides`.
+
+    units  how many multiples the example has; a camera matrix has none
+    """
+    if isinstance(value, list | tuple):
+        return type(value)(_free_sides(item, sides, units) for item in value)
+    if tuple(value.shape[-2:]) == (3, 3):
+        return None
+    return {
+        value.dim() - 2 + n: (value.shape[n - 2] // unit) * side
+        for n, (side, unit) in enumerate(zip(sides, units, strict=True))
+    }
 
 
 def write_onnx(
@@ -90,7 +88,7 @@ def write_onnx(
     assert written is not None
     model = written.model_proto
     if half:
-        _store_half(model)
+        store_half(model)
     for key, value in (facts or {}).items():
         entry = model.metadata_props.add()
         entry.key, entry.value = key, value
@@ -100,7 +98,7 @@ def write_onnx(
     return path
 
 
-def _store_half(model: Any) -> None:
+def store_half(model: Any) -> None:
     """Weights of more than one dimension in float16, each followed by a cast to float32."""
     onnx = importlib.import_module("onnx")
     graph, float16 = model.graph, onnx.TensorProto.FLOAT16

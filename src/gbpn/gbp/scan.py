@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
-from torch._higher_order_ops import scan as scan_lines
+from torch._higher_order_ops.scan import scan as scan_lines
 
 from gbpn.gaussian import Gaussian
 from gbpn.gbp.reference import cavity_of, nonlocal_step, replace_slots
