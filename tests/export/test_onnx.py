@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from models import tensors, thin
 
 from gbpn import build
 from gbpn.errors import InputError
 from gbpn.export import export
 from gbpn.export.networks import WholeModel
-from models import tensors, thin
 
 onnx = pytest.importorskip("onnx", reason="needs pip install gbpn[onnx]")
 onnxruntime = pytest.importorskip("onnxruntime", reason="needs pip install gbpn[onnx]")

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from models import CALIBRATION, THIN, tensors, thin
 
 from gbpn.errors import InputError, NonFiniteError
 from gbpn.export.folder import smallest_multiple
@@ -13,7 +14,6 @@ from gbpn.export.networks import WholeModel, stated_std
 from gbpn.export.onnx_files import exported_program
 from gbpn.gmcn import MULTIPLE
 from gbpn.tensor_checks import require_finite, require_not_negative, values_are_known
-from models import CALIBRATION, THIN, tensors, thin
 
 ROUNDING = {"rtol": 1e-4, "atol": 1e-5}
 """Float32 through a network and an inference; kernels are fused differently in a graph."""

@@ -14,8 +14,9 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "export"))
 def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A thin two-stage model for all sizes."""
     pytest.importorskip("onnxscript", reason="needs pip install gbpn[onnx]")
-    from gbpn.export import export
     from models import thin
+
+    from gbpn.export import export
 
     folder = tmp_path_factory.mktemp("exported")
     export(thin("shallow"), folder)

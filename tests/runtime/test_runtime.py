@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from models import arrays, thin
 
 import gbpn
 from gbpn import held_out
@@ -20,7 +21,6 @@ from gbpn.predict.engine import EngineModel
 from gbpn.runtime import DepthCompleter
 from gbpn.runtime.depth_unit import DepthUnit
 from gbpn.runtime.engines import ENGINES
-from models import arrays, thin
 
 METRES = 1e-4
 """How far depth and σ may differ from torch's, at depths of a few metres."""

@@ -49,7 +49,7 @@ def exported_program(
 
 
 def _free_sides(value: Any, sides: tuple[Any, Any], units: tuple[int, int]) -> Any:
-    """Which axes of a tensor [..., H, W], or of each of several, may have other lengths: multiples of `sides`.
+    """Which axes of a tensor [..., H, W], or of several, may have other lengths: multiples of `sides`.
 
     units  how many multiples the example has; a camera matrix has none
     """
