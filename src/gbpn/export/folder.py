@@ -86,7 +86,7 @@ def smallest_multiple(config: ModelConfig) -> int:
     """Multiples of 32 from which on one graph serves all sizes: attention windows must fit undiminished."""
     if config.encoder != "global-local" or config.block == "convolution":
         return 1
-    needed = [config.window * max(steps) * 2**level for level, steps in enumerate(config.dilations, 1)]
+    needed = [config.window * max(steps) << level for level, steps in enumerate(config.dilations, 1)]
     return -(-max(needed) // MULTIPLE)
 
 

@@ -21,7 +21,7 @@ SEEN = SecondStageInput._fields
 
 def field_names(layout: ChannelLayout) -> tuple[str, ...]:
     """What a stage draws, by the names that the native inference gives its tensors."""
-    names = ("unary", "residual", "local_weight", "local_difference", "local_damping")
+    names: tuple[str, ...] = ("unary", "residual", "local_weight", "local_difference", "local_damping")
     if layout.nonlocal_edges:
         names += ("nonlocal_weight", "nonlocal_difference", "nonlocal_offset", "nonlocal_damping")
     return names
@@ -40,10 +40,10 @@ def carried_names(model: GBPN) -> tuple[str, ...]:
 def _drawn(parameters: FieldParameters) -> tuple[Tensor, ...]:
     """In the order of `field_names`, both directions of every edge written out."""
     local: LocalEdges = parameters.local.directed()
-    drawn = (parameters.unary, parameters.residual, local.weight, local.difference, local.damping)
+    near = (parameters.unary, parameters.residual, local.weight, local.difference, local.damping)
     if (far := parameters.nonlocal_) is not None:
-        drawn += (far.weight, far.difference, far.offset, far.damping)
-    return drawn
+        return (*near, far.weight, far.difference, far.offset, far.damping)
+    return near
 
 
 class FirstNetwork(nn.Module):

@@ -59,8 +59,10 @@ def sweep(
 
     def hear(told: Tensor, line: Tensor) -> tuple[Tensor, Tensor]:
         """One line: `told` [B, 2·E, P] is what the line before says, information and precision."""
-        kept_i, kept_p, old_i, old_p, back_i, back_p, edge_weight, expected, share = line.split(sizes, 1)
-        before, old = Gaussian(*told.split(edges, 1)), Gaussian(old_i, old_p)
+        kept_i, kept_p, old_i, old_p, back_i, back_p, edge_weight, expected, share = torch.split(
+            line, sizes, 1
+        )
+        before, old = Gaussian(*torch.split(told, edges, 1)), Gaussian(old_i, old_p)
         message = before.across(edge_weight, expected)
         message = message.damped(old, share).where(old.informed, message)
         new = message.where(before.informed, old)
@@ -70,7 +72,7 @@ def sweep(
 
     nothing = torch.zeros_like(lines[0, :, : 2 * edges])
     _, heard = scan_lines(hear, nothing, lines)
-    information, precision = _maps(heard, direction).split(edges, 1)
+    information, precision = torch.split(_maps(heard, direction), edges, 1)
     return Gaussian(
         replace_slots(messages.information, slots, information),
         replace_slots(messages.precision, slots, precision),

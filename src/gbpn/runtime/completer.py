@@ -147,12 +147,14 @@ class DepthCompleter:
         precision = beliefs.precision
         if self.config.confidence == "log":
             precision = np.log(np.maximum(precision, np.float32(1e-9)))
-        return precision + drawn["residual"]
+        logit: Array = precision + drawn["residual"]
+        return logit
 
     def _check(self, encoding: _Encoding, sparse: Array) -> tuple[float, float] | None:
         """Complete from most of the measurements, compare with the rest."""
         calibration, there = self.manifest.calibration, measured(sparse)
-        held = there & drawn_patches(*there.shape, int(there.sum()))
+        height, width = there.shape
+        held = there & drawn_patches(height, width, int(there.sum()))
         if calibration is None or not held.any():
             return None
         blind = self._answer(encoding, np.where(held, np.float32(0), sparse))
