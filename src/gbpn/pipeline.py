@@ -58,9 +58,17 @@ class ImageEncoding:
     parameters: FieldParameters
     """Of the field, as drawn."""
 
-    @cached_property
+    @property
     def directed(self) -> FieldParameters:
-        """The same with both directions of every local edge, as belief propagation reads them."""
+        """The same with both directions of every local edge, as belief propagation reads them; made once."""
+        # a tracer cannot enter the lock of a cached property
+        return self._kept_directed if values_are_known() else self._made_directed()
+
+    @cached_property
+    def _kept_directed(self) -> FieldParameters:
+        return self._made_directed()
+
+    def _made_directed(self) -> FieldParameters:
         return replace(self.parameters, local=self.parameters.local.directed())
 
 

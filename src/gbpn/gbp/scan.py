@@ -55,7 +55,7 @@ def sweep(
         ),
         direction,
     )  # [lines, B, 3 + 6·E, P]
-    sizes = (1, 1, edges, edges, edges, edges, edges, edges, 1)
+    sizes = [1, 1, *(edges for _ in range(6)), 1]
 
     def hear(told: Tensor, line: Tensor) -> tuple[Tensor, Tensor]:
         """One line: `told` [B, 2·E, P] is what the line before says, information and precision."""
@@ -70,7 +70,7 @@ def sweep(
         heard = torch.cat((new.information, new.precision), 1)
         return torch.cat((after.information, after.precision), 1), heard
 
-    nothing = torch.zeros_like(lines[0, :, : 2 * edges])
+    nothing = lines.new_zeros(lines.shape[1], 2 * edges, lines.shape[3])
     _, heard = scan_lines(hear, nothing, lines)
     information, precision = torch.split(_maps(heard, direction), edges, 1)
     return Gaussian(
