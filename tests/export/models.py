@@ -24,7 +24,7 @@ SHALLOW: dict[str, Any] = {
     "encoder": "global-local",
     "block": "convolution",
     "dilations": ((1,),) * 5,
-    "iterations": (1, 2),
+    "iterations": (1, 1),
     "width": 0.25,
 }
 """The default's two stages behind an encoder that is quickly exported, with few sweeps."""

@@ -9,11 +9,10 @@ from fields import directed_field, symmetric_field
 from gbpn import infer
 
 
-@pytest.mark.parametrize("size", [(1, 1), (1, 7), (5, 4)])
-@pytest.mark.parametrize("reweighting", [1.0, 0.3])
+@pytest.mark.parametrize(("size", "reweighting"), [((1, 1), 1.0), ((1, 7), 0.3), ((5, 4), 0.3)])
 def test_scan_and_reference_are_twins(size: tuple[int, int], reweighting: float) -> None:
     for field in (directed_field(*size), symmetric_field(*size, kinds=2, damping=0.2)):
-        plan = {"iterations": 2, "reweighting": reweighting}
+        plan = {"iterations": 1, "reweighting": reweighting}
         scan, reference = infer(field, backend="scan", **plan), infer(field, backend="reference", **plan)
         assert scan.backend == "scan"
         for got, wanted in (
