@@ -27,6 +27,7 @@ LAYERS = {
         "contained_paths",
         "errors",
         "gaussian",
+        "held_out",
         "repeating",
         "tensor_checks",
         "triton_launch",
@@ -49,7 +50,7 @@ LAYERS = {
     ),
     "supplies": ("augmentation", "datasets", "scenes"),
     "whole": ("cost", "loading", "model", "pipeline"),
-    "uses": ("bench", "evaluate", "predict", "train"),
+    "uses": ("bench", "evaluate", "export", "predict", "runtime", "train"),
     "doors": ("cli", "studio"),
 }
 """From the bottom up. A module imports lower layers only; a new one finds its place here and in
@@ -386,6 +387,15 @@ def test_import_is_light() -> None:
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert not HEAVY & set(result.stdout.split())
+
+
+def test_torch_is_loaded_only_when_it_is_needed() -> None:
+    code = (
+        "import sys, gbpn, gbpn.runtime; assert 'torch' not in sys.modules; "
+        "gbpn.infer; assert 'torch' in sys.modules; assert not hasattr(gbpn, 'nothing')"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
 
 
 def test_every_module_says_what_it_is_for() -> None:

@@ -96,7 +96,7 @@ def test_a_folder_by_the_hubs_conventions(model: gbpn.GBPN, tmp_path: Path) -> N
 def test_what_is_wrong_with_a_file_is_named(model: gbpn.GBPN, tmp_path: Path) -> None:
     good = save(model, tmp_path / "good.safetensors")
     with safe_open(good, "pt") as file:
-        metadata = file.metadata()
+        metadata = {name: value for name, value in file.metadata().items() if name != "crc32"}
     state = model.state_dict()
 
     cut = tmp_path / "cut.safetensors"

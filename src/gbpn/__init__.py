@@ -1,20 +1,27 @@
-"""Depth completion with uncertainty: a learned Markov random field and Gaussian belief propagation."""
+"""Depth completion with uncertainty: a learned Markov random field and Gaussian belief propagation.
 
+Names are loaded when they are first asked for: `gbpn.runtime` works where torch is not installed.
+"""
+
+import importlib
+import importlib.util
 import os
+from typing import TYPE_CHECKING, Any
 
 # Threads that wait for each other sleep instead of spinning: on a machine with other work, spinning made
 # everything five times slower. Read when torch is first loaded; a setting of the user's own stays.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
-from gbpn.distribution import DepthDistribution
-from gbpn.errors import GbpnError
-from gbpn.gaussian import Gaussian
-from gbpn.gbp import Inference, Messages, infer
-from gbpn.loading import load
-from gbpn.model import GBPN, build
-from gbpn.mrf import MRF, LocalEdges, NonLocalEdges, SymmetricEdges
-from gbpn.predict import CompletedDepth, DepthCompleter
-from gbpn.sample import Sample
+if TYPE_CHECKING:
+    from gbpn.distribution import DepthDistribution
+    from gbpn.errors import GbpnError
+    from gbpn.gaussian import Gaussian
+    from gbpn.gbp import Inference, Messages, infer
+    from gbpn.loading import load
+    from gbpn.model import GBPN, build
+    from gbpn.mrf import MRF, LocalEdges, NonLocalEdges, SymmetricEdges
+    from gbpn.predict import CompletedDepth, DepthCompleter
+    from gbpn.sample import Sample
 
 __version__ = "0.1.0"
 
@@ -36,3 +43,37 @@ __all__ = [
     "infer",
     "load",
 ]
+
+_HOMES = {
+    "GBPN": "model",
+    "MRF": "mrf",
+    "CompletedDepth": "predict",
+    "DepthCompleter": "predict",
+    "DepthDistribution": "distribution",
+    "Gaussian": "gaussian",
+    "GbpnError": "errors",
+    "Inference": "gbp",
+    "LocalEdges": "mrf",
+    "Messages": "gbp",
+    "NonLocalEdges": "mrf",
+    "Sample": "sample",
+    "SymmetricEdges": "mrf",
+    "build": "model",
+    "infer": "gbp",
+    "load": "loading",
+}
+"""In which module a public name lives."""
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        found = getattr(importlib.import_module(f"gbpn.{_HOMES[name]}"), name)
+        globals()[name] = found
+        return found
+    if not name.startswith("_") and importlib.util.find_spec(f"gbpn.{name}") is not None:
+        return importlib.import_module(f"gbpn.{name}")
+    raise AttributeError(f"module 'gbpn' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

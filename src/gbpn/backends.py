@@ -1,12 +1,13 @@
-"""Which fast implementations this installation has; asked here and nowhere else."""
+"""Which fast implementations this installation has; asked here and nowhere else.
+
+Torch is imported where it is asked: the runtime without torch asks for the compiled module only.
+"""
 
 from __future__ import annotations
 
 import importlib
 import importlib.util
 from types import ModuleType
-
-import torch
 
 from gbpn.errors import BackendError, InputError
 
@@ -21,8 +22,8 @@ __all__ = [
     "usable_device",
 ]
 
-BACKENDS = ("auto", "reference", "cpu", "triton")
-"""Names that `use_backend` and `infer` take; "auto" picks by device."""
+BACKENDS = ("auto", "reference", "cpu", "triton", "scan")
+"""Names that `use_backend` and `infer` take; "auto" picks by device, "scan" is for exporters."""
 COMPILED = importlib.util.find_spec("gbpn._native") is not None
 """Whether the C++ kernels were built."""
 TRITON = importlib.util.find_spec("triton") is not None
@@ -49,6 +50,8 @@ def require_backend(name: str) -> None:
 
 def available() -> dict[str, str]:
     """Name → "available", or what it would need."""
+    import torch
+
     if not TRITON:
         triton = "needs pip install gbpn[gpu]"
     else:
@@ -62,6 +65,8 @@ def available() -> dict[str, str]:
 
 def fastest_device() -> str:
     """A GPU where there is one."""
+    import torch
+
     return "cuda" if torch.cuda.is_available() else "cpu"
 
 
@@ -69,6 +74,8 @@ def usable_device(device: str) -> str:
     """`device` as torch takes it ("auto": the fastest), or an error that says why it cannot be used."""
     if device == "auto":
         return fastest_device()
+    import torch
+
     try:
         kind = torch.device(device).type
     except RuntimeError as error:

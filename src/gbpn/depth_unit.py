@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from gbpn.tensor_checks import values_are_known
 from gbpn.validity import measured
 
 __all__ = ["DepthUnit"]
@@ -28,7 +29,7 @@ class DepthUnit:
         metres = sparse.new_ones(batch)
         if kind != "metric":
             values = torch.where(measured(sparse), sparse, torch.full_like(sparse, torch.nan))
-            metres = values.detach().flatten(1).nanmedian(dim=1).values.nan_to_num(1.0)
+            metres = _nanmedian(values.detach().flatten(1)).nan_to_num(1.0)
         return cls(kind=kind, metres=metres.view(batch, 1, 1, 1))
 
     def into(self, depth: Tensor) -> Tensor:
@@ -58,3 +59,15 @@ class DepthUnit:
         if self.kind == "metric":
             return value
         return (value.exp() if self.kind == "log" else value) * self.metres
+
+
+def _nanmedian(values: Tensor) -> Tensor:
+    """[B, N] → [B] the lower median of what is not NaN; NaN where all is."""
+    if values_are_known():
+        return values.nanmedian(dim=1).values
+    # The same by sorting, which other runtimes have too.
+    absent = values.isnan()
+    count = (~absent).sum(1, keepdim=True)
+    ordered = values.masked_fill(absent, torch.inf).sort(dim=1).values
+    middle = ordered.gather(1, ((count - 1) // 2).clamp(min=0))
+    return torch.where(count > 0, middle, torch.nan)[:, 0]

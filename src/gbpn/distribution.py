@@ -10,11 +10,9 @@ import torch
 from torch import Tensor
 
 from gbpn.errors import InputError
+from gbpn.held_out import LEVEL, LEVEL_QUANTILE
 
 __all__ = ["LEVEL", "LEVEL_QUANTILE", "DepthDistribution", "SigmaCalibration", "Widening", "stacked"]
-
-LEVEL, LEVEL_QUANTILE = 0.90, 1.6449
-"""σ is such that a share LEVEL of the errors lies within LEVEL_QUANTILE·σ, as for a Gaussian."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,7 +11,7 @@ from torch.nn import functional
 from gbpn.camera import default_intrinsics, shifted
 from gbpn.config import ModelConfig
 from gbpn.errors import InputError
-from gbpn.tensor_checks import require_finite, require_shape
+from gbpn.tensor_checks import require_finite, require_not_negative, require_shape
 
 __all__ = ["SMALLEST_SIDE", "PaddedImage"]
 
@@ -37,7 +37,7 @@ class PaddedImage:
         """`image` [B, 3, H, W] RGB in [0, 1]; `intrinsics` [B, 3, 3] or None for `default_intrinsics`."""
         require_shape("image", image, (None, 3, None, None), "RGB in [0, 1], with a batch axis")
         batch, _, height, width = image.shape
-        if min(height, width) < SMALLEST_SIDE or batch == 0:
+        if height < SMALLEST_SIDE or width < SMALLEST_SIDE or batch == 0:
             raise InputError(
                 f"image must be [1 or more, 3, {SMALLEST_SIDE} or more, {SMALLEST_SIDE} or more]; "
                 f"got {list(image.shape)}: enlarge it, with its measurements"
@@ -71,10 +71,7 @@ class PaddedImage:
         require_shape("sparse", sparse, (batch, 1, height, width), hint)
         sparse = torch.where(torch.isnan(sparse), torch.zeros_like(sparse), sparse)
         require_finite(sparse=sparse)
-        if bool((sparse < 0).any()):
-            raise InputError(
-                f"sparse must not be negative; got {float(sparse.min()):g}: 0 or NaN means not measured"
-            )
+        require_not_negative("sparse", sparse, "0 or NaN means not measured")
         top, left = self.corner
         return functional.pad(
             sparse.to(self.image),

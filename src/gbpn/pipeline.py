@@ -28,6 +28,7 @@ from gbpn.gmcn import GMCN, MULTIPLE, FieldParameters, Refiner, SecondStageInput
 from gbpn.mrf import MRF
 from gbpn.padding import PaddedImage
 from gbpn.repeating import repeated
+from gbpn.tensor_checks import values_are_known
 from gbpn.validity import measured
 
 __all__ = ["SOLVERS", "ImageEncoding", "Pipeline", "SparseDepth", "StageResult", "has_exact_answer"]
@@ -57,9 +58,17 @@ class ImageEncoding:
     parameters: FieldParameters
     """Of the field, as drawn."""
 
-    @cached_property
+    @property
     def directed(self) -> FieldParameters:
-        """The same with both directions of every local edge, as belief propagation reads them."""
+        """The same with both directions of every local edge, as belief propagation reads them; made once."""
+        # a tracer cannot enter the lock of a cached property
+        return self._kept_directed if values_are_known() else self._made_directed()
+
+    @cached_property
+    def _kept_directed(self) -> FieldParameters:
+        return self._made_directed()
+
+    def _made_directed(self) -> FieldParameters:
         return self.parameters.prepared()
 
 
@@ -282,7 +291,8 @@ class Pipeline:
 
     @property
     def _checks(self) -> bool:
-        return self.check_sigmas and self.calibration is not None and not self.first.training
+        wanted = self.check_sigmas and self.calibration is not None and not self.first.training
+        return wanted and values_are_known()
 
     def _check(self, encoding: ImageEncoding, sparse: SparseDepth) -> Widening | None:
         """Complete from most of the measurements, compare with the rest."""

@@ -8,7 +8,15 @@ from torch import Tensor
 from gbpn.backends import COMPILED, native
 from gbpn.errors import InputError, NonFiniteError
 
-__all__ = ["extent", "require_finite", "require_shape"]
+__all__ = ["extent", "require_finite", "require_not_negative", "require_shape", "values_are_known"]
+
+
+def values_are_known() -> bool:
+    """Whether tensors hold numbers: not while torch.compile or torch.export write down what is done to them.
+
+    Values are looked at where this holds, and nowhere else; shapes are known always.
+    """
+    return not torch.compiler.is_compiling()
 
 
 def extent(tensor: Tensor) -> tuple[float, float, int]:
@@ -27,6 +35,8 @@ def extent(tensor: Tensor) -> tuple[float, float, int]:
 
 def require_finite(**tensors: Tensor | None) -> None:
     """Raise `NonFiniteError` that names the first tensor with NaN or infinity, and how many it has."""
+    if not values_are_known():
+        return
     for name, tensor in tensors.items():
         if tensor is None or not tensor.is_floating_point():
             continue
@@ -35,6 +45,12 @@ def require_finite(**tensors: Tensor | None) -> None:
                 f"{name} must be finite; got {bad} NaN or infinite of {tensor.numel()} values: "
                 "mask them out or repair the input"
             )
+
+
+def require_not_negative(name: str, tensor: Tensor, hint: str) -> None:
+    """Raise `InputError` if any value is below 0."""
+    if values_are_known() and bool((tensor < 0).any()):
+        raise InputError(f"{name} must not be negative; got {float(tensor.min()):g}: {hint}")
 
 
 def require_shape(name: str, tensor: Tensor, wanted: tuple[int | None, ...], hint: str = "") -> None:

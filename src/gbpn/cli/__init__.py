@@ -8,7 +8,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from gbpn.cli import bench, complete, convert, demo, eval, info, project, studio, suggest, train
+from gbpn.cli import bench, complete, convert, demo, eval, export, info, project, studio, suggest, train
 from gbpn.errors import GbpnError
 
 app = typer.Typer(
@@ -23,6 +23,7 @@ app.command("complete")(complete.complete)
 app.command("convert")(convert.convert)
 app.command("demo")(demo.demo)
 app.command("eval")(eval.evaluate)
+app.command("export")(export.export)
 app.command("info")(info.info)
 app.command("project")(project.project)
 app.command("serve")(studio.serve)

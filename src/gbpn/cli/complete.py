@@ -62,6 +62,10 @@ def complete(
     outliers: Annotated[
         str, typer.Option(help="drop single measurements that the rest contradicts, or keep them.")
     ] = "drop",
+    engine: Annotated[
+        str,
+        typer.Option(help="torch, or for a folder of gbpn export as weights: onnxruntime or openvino."),
+    ] = "torch",
     cloud: Annotated[bool, typer.Option("--cloud", help="Also write a coloured point cloud (.ply).")] = False,
     workers: Annotated[int, typer.Option(min=1, help="Frames at a time.")] = 1,
     by_order: Annotated[
@@ -84,7 +88,7 @@ def complete(
         warnings.simplefilter("error", Image.DecompressionBombWarning)
         frames = plan(image, sparse, others=bool(points), by_order=by_order)
         sensor = _sensor(sparse, points, scale, intrinsics, extrinsics, calib, camera, units)
-        completer = _completer(weights, device, solver, iterations, outliers)
+        completer = _completer(weights, device, solver, iterations, outliers, engine)
         run = Run(completer=completer, sensor=sensor, output=output, cloud=cloud, again=again)
         run.check(frames)
         outcomes = _perform(run, frames, workers)
@@ -121,7 +125,7 @@ def _sensor(
 
 
 def _completer(
-    weights: str, device: str, solver: str, iterations: str | None, outliers: str
+    weights: str, device: str, solver: str, iterations: str | None, outliers: str, engine: str
 ) -> DepthCompleter:
     from gbpn.predict import DepthCompleter
 
@@ -131,9 +135,32 @@ def _completer(
             counts = tuple(int(word) for word in iterations.split(","))
         except ValueError:
             raise InputError(f"--iterations wants counts such as 5 or 3,5; got {iterations!r}") from None
+    if engine != "torch":
+        return _engine_completer(weights, device, solver, counts or (), engine)
     return DepthCompleter.from_pretrained(
         weights, device=device, solver=solver, iterations=counts, outliers=outliers
     )
+
+
+def _engine_completer(
+    folder: str, device: str, solver: str, iterations: tuple[int, ...], engine: str
+) -> DepthCompleter:
+    """Exported networks: on the processor, as trained."""
+    from gbpn.predict import DepthCompleter
+    from gbpn.predict.engine import EngineModel
+
+    if device not in ("cpu", "auto") or solver != "gbp":
+        raise InputError(
+            f"--engine {engine} runs belief propagation on the CPU; got --device {device} --solver {solver}: "
+            "use --engine torch"
+        )
+    if not Path(folder).is_dir():
+        raise InputError(
+            f"--engine {engine} wants --weights FOLDER as written by gbpn export; got {folder!r}: run "
+            f"gbpn export {folder} -o exported, then --weights exported"
+        )
+    model = EngineModel(folder, engine=engine, iterations=iterations)
+    return DepthCompleter(model, iterations=model.completer.iterations)
 
 
 def _perform(run: Run, frames: list[Job], workers: int) -> list[Outcome]:

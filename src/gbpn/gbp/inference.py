@@ -149,6 +149,10 @@ def load_backend(name: str) -> ModuleType:
         from gbpn.gbp import triton
 
         return triton
+    if name == "scan":
+        from gbpn.gbp import scan
+
+        return scan
     from gbpn.gbp import reference
 
     return reference

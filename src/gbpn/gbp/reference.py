@@ -55,15 +55,15 @@ def sweep(
             message = message.damped(new, edge_damping[line]).where(new.informed, message)
             new = message.where(cavity.informed, new)
         heard.append(new)
-        cavity = _cavity(
+        cavity = cavity_of(
             Gaussian(kept[0][line], kept[1][line]), new, Gaussian(back[0][line], back[1][line]), rho
         )
 
     information = _maps([g.information for g in heard], direction)
     precision = _maps([g.precision for g in heard], direction)
     return Gaussian(
-        _replace_slots(messages.information, slots, information),
-        _replace_slots(messages.precision, slots, precision),
+        replace_slots(messages.information, slots, information),
+        replace_slots(messages.precision, slots, precision),
     )
 
 
@@ -120,7 +120,7 @@ def sample(field: Tensor, offset: Tensor) -> Tensor:
     )
 
 
-def _cavity(kept: Gaussian, heard: Gaussian, back: Gaussian, reweighting: float) -> Gaussian:
+def cavity_of(kept: Gaussian, heard: Gaussian, back: Gaussian, reweighting: float) -> Gaussian:
     """What each pixel of a line tells the next line, [B, E, P] by receiving slot, aligned to the receiver.
 
     Built as a sum of all but the message that came from that receiver: nothing is subtracted for
@@ -161,7 +161,7 @@ def _maps(lines: list[Tensor], direction: int) -> Tensor:
     return torch.stack(lines if direction < 2 else lines[::-1], -1 if direction % 2 == 0 else -2)
 
 
-def _replace_slots(messages: Tensor, slots: tuple[int, ...], new: Tensor) -> Tensor:
+def replace_slots(messages: Tensor, slots: tuple[int, ...], new: Tensor) -> Tensor:
     planes = list(messages.unbind(1))
     for edge, slot in enumerate(slots):
         planes[slot] = new[:, edge]

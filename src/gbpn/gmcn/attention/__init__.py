@@ -55,7 +55,7 @@ def neighbourhood_attention(
 def _form(name: str) -> Callable[..., Tensor]:
     """The function of a backend; each is loaded on first use."""
     form: Callable[..., Tensor]
-    if name == "reference":
+    if name in ("reference", "scan"):
         from gbpn.gmcn.attention.reference import neighbourhood_attention as form
     elif name == "cpu":
         from gbpn.gmcn.attention.cpu import neighbourhood_attention as form

@@ -1,0 +1,156 @@
+"""A folder that a runtime needs nothing else to work from: ONNX files and a manifest."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import json
+import os
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from gbpn import __version__
+from gbpn.atomic_files import write_text
+from gbpn.camera import default_intrinsics
+from gbpn.config import ModelConfig
+from gbpn.errors import InputError
+from gbpn.export.networks import SEEN, FirstNetwork, SecondNetwork, WholeModel
+from gbpn.export.onnx_files import exported_program, require_packages, write_onnx
+from gbpn.gmcn import MULTIPLE
+from gbpn.model import GBPN, Model
+from gbpn.padding import SMALLEST_SIDE
+from gbpn.runtime.manifest import FORMAT, MANIFEST, VERSION
+
+__all__ = ["FORMS", "PRECISIONS", "export"]
+
+FORMS = ("pure", "runtime")
+PRECISIONS = ("float32", "float16")
+"""How weights are stored; all is computed in float32."""
+
+
+def export(
+    model: Model,
+    folder: str | os.PathLike[str],
+    *,
+    form: str = "runtime",
+    size: tuple[int, int] | None = None,
+    precision: str = "float32",
+) -> list[Path]:
+    """Write the files of a model; the manifest comes last, so a folder that has one is whole.
+
+    form       "pure": one graph of standard operators; "runtime": the networks, for `gbpn.runtime`
+    size       (H, W) of the images it will see; None: any multiples of 32
+    precision  of the stored weights
+    """
+    require_packages()
+    if form not in FORMS or precision not in PRECISIONS:
+        raise InputError(
+            f"form must be one of {', '.join(FORMS)} and precision one of {', '.join(PRECISIONS)}; "
+            f"got {form!r} and {precision!r}"
+        )
+    if not isinstance(model, GBPN) or model.config.mirror:
+        raise InputError(
+            f"{model.config.name!r} cannot be exported: a model with a field is needed, and mirror=False"
+        )
+    if size is not None and min(size) < SMALLEST_SIDE:
+        raise InputError(f"size must be at least {SMALLEST_SIDE}×{SMALLEST_SIDE}; got {size[0]}×{size[1]}")
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / MANIFEST).unlink(missing_ok=True)
+    model = copy.deepcopy(model).cpu().use_backend("scan").fuse()
+    write = _write_pure if form == "pure" else _write_networks
+    networks = write(model, folder, size, precision == "float16")
+    manifest = {
+        "format": FORMAT,
+        "version": VERSION,
+        "written_by": f"gbpn {__version__}",
+        "form": form,
+        "precision": precision,
+        "size": None if size is None else list(size),
+        "multiple": MULTIPLE,
+        "smallest": smallest_multiple(model.config) * MULTIPLE if size is None else SMALLEST_SIDE,
+        "networks": networks,
+        "config": model.config.as_dict(),
+        "calibration": None if model.calibration is None else asdict(model.calibration),
+        "card": model.card,
+    }
+    place = write_text(folder / MANIFEST, json.dumps(manifest, indent=1) + "\n")
+    return [*(folder / network["file"] for network in networks), place]
+
+
+def smallest_multiple(config: ModelConfig) -> int:
+    """Multiples of 32 from which on one graph serves all sizes: attention windows must fit undiminished."""
+    if config.encoder != "global-local" or config.block == "convolution":
+        return 1
+    needed = [config.window * max(steps) << level for level, steps in enumerate(config.dilations, 1)]
+    return -(-max(needed) // MULTIPLE)
+
+
+def _write_pure(model: GBPN, folder: Path, size: tuple[int, int] | None, half: bool) -> list[dict[str, Any]]:
+    whole = WholeModel(model)
+    height, width = size or _traced_size(model.config)
+    example = (*_image(height, width), torch.ones(1, 1, height, width))
+    inputs = example[0], example[2], example[1]
+    return [_write(whole, "model", folder, inputs, ("image", "sparse", "intrinsics"), model, size, half)]
+
+
+def _write_networks(
+    model: GBPN, folder: Path, size: tuple[int, int] | None, half: bool
+) -> list[dict[str, Any]]:
+    height, width = size or _traced_size(model.config)
+    height, width = (side + -side % MULTIPLE for side in (height, width))
+    image, intrinsics = _image(height, width)
+    first = FirstNetwork(model)
+    written = [
+        _write(first, "first", folder, (image, intrinsics), ("image", "intrinsics"), model, size, half)
+    ]
+    if model.second is None:
+        return written
+    second = SecondNetwork(model)
+    with torch.no_grad():
+        drawn = dict(zip(first.outputs, first(image, intrinsics), strict=True))
+    maps = (torch.ones(1, 1, height, width) for _ in range(3))
+    inputs = (image, intrinsics, *maps, tuple(drawn[name] for name in second.carried))
+    names = (*SEEN, *second.carried)
+    return [*written, _write(second, "second", folder, inputs, names, model, size, half)]
+
+
+def _write(
+    network: FirstNetwork | SecondNetwork | WholeModel,
+    name: str,
+    folder: Path,
+    inputs: tuple[Any, ...],
+    names: tuple[str, ...],
+    model: GBPN,
+    size: tuple[int, int] | None,
+    half: bool,
+) -> dict[str, Any]:
+    """One ONNX file, and what the manifest says of it."""
+    program = exported_program(
+        network,
+        inputs,
+        multiple=MULTIPLE if size is None else None,
+        smallest=smallest_multiple(model.config),
+    )
+    path = folder / f"{name}.onnx"
+    write_onnx(program, path, inputs=names, outputs=network.outputs, half=half)
+    return {
+        "file": path.name,
+        "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
+        "inputs": list(names),
+        "outputs": list(network.outputs),
+    }
+
+
+def _traced_size(config: ModelConfig) -> tuple[int, int]:
+    """An example size for a graph of all sizes; sides differ, so that none is taken for the other."""
+    least = smallest_multiple(config)
+    return (least + 1) * MULTIPLE, (least + 2) * MULTIPLE
+
+
+def _image(height: int, width: int) -> tuple[Tensor, Tensor]:
+    return torch.zeros(1, 3, height, width), default_intrinsics(height, width)[None]

@@ -1,0 +1,91 @@
+"""A completed depth map: what it says and how sure it is."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+import numpy as np
+
+from gbpn.errors import InputError
+from gbpn.runtime.manifest import Calibration
+
+__all__ = ["CompletedMaps", "stated_std"]
+
+Array = np.ndarray
+
+
+class CompletedMaps:
+    """One image's depth and uncertainty; every map is [H, W]."""
+
+    def __init__(
+        self,
+        mean: Array,
+        confidence_logit: Array,
+        belief_precision: Array,
+        *,
+        calibration: Calibration | None,
+        check: Callable[[], tuple[float, float] | None],
+        notices: tuple[str, ...] = (),
+    ) -> None:
+        """check: asked for the factor on σ and the relative σ to add when σ is wanted; None: too few."""
+        self.depth = mean
+        """Expected depth in metres; NaN where no measurement reached the pixel."""
+        self.confidence_logit = confidence_logit
+        """Before the sigmoid, everywhere."""
+        self.belief_precision = belief_precision
+        """Precision that belief propagation alone ends with."""
+        self.notices = notices
+        """What was assumed, in words."""
+        self._calibration, self._check = calibration, check
+        self._lock = threading.Lock()
+        self._widening: list[tuple[float, float] | None] = []
+
+    @property
+    def observed(self) -> Array:
+        """[H, W] bool: where a measurement reached the pixel."""
+        return self.belief_precision > 0
+
+    @property
+    def confidence(self) -> Array:
+        """In [0, 1), for ranking pixels; 0 where unobserved."""
+        return np.where(self.observed, sigmoid(self.confidence_logit), np.float32(0))
+
+    @property
+    def widening(self) -> tuple[float, float] | None:
+        """What the image's own measurements ask of σ: a factor, and σ / depth to add; None: too few."""
+        with self._lock:
+            if not self._widening:
+                self._widening.append(self._check())
+            return self._widening[0]
+
+    @property
+    def std(self) -> Array:
+        """Standard deviation in metres, checked against held-out measurements; NaN where unobserved."""
+        std = self.unchecked_std
+        if (found := self.widening) is not None:
+            std = np.hypot(std * np.float32(found[0]), np.float32(found[1]) * self.depth)
+        return np.where(self.observed, std, np.float32(np.nan))
+
+    @property
+    def unchecked_std(self) -> Array:
+        """σ as the calibration alone states it."""
+        if self._calibration is None:
+            raise InputError("std needs weights that carry a calibration; these have none: use confidence")
+        return stated_std(self._calibration, self.depth, self.confidence_logit)
+
+
+def stated_std(calibration: Calibration, mean: Array, confidence_logit: Array) -> Array:
+    """As `gbpn.distribution.SigmaCalibration.std`."""
+    log_std = np.interp(confidence_logit, calibration.knots, calibration.log_std)
+    std: Array = np.exp(log_std).astype(np.float32)
+    if calibration.relative:
+        std *= np.abs(mean)
+    return std
+
+
+def sigmoid(value: Array) -> Array:
+    """Without overflow."""
+    small = np.exp(-np.abs(value))
+    out: Array = np.where(value >= 0, np.float32(1), small) / (1 + small)
+    return out

@@ -1,0 +1,164 @@
+"""`DepthCompleter` on arrays: the pipeline of `gbpn.pipeline` over exported networks and the native core."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gbpn.errors import InputError
+from gbpn.held_out import drawn_patches, explain
+from gbpn.runtime.answer import CompletedMaps, sigmoid, stated_std
+from gbpn.runtime.depth_unit import DepthUnit
+from gbpn.runtime.engines import choose_engine, load_network
+from gbpn.runtime.frame import Frame, as_image, as_intrinsics, as_sparse
+from gbpn.runtime.inference import Beliefs, infer
+from gbpn.runtime.manifest import Manifest
+from gbpn.validity import measured
+
+__all__ = ["DepthCompleter"]
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Encoding:
+    """What the first network knows of an image without any depth."""
+
+    frame: Frame
+    drawn: dict[str, Array]
+
+
+class _Maps(NamedTuple):
+    """An answer, [H, W] each."""
+
+    mean: Array
+    confidence_logit: Array
+    belief_precision: Array
+
+
+class DepthCompleter:
+    """Completes depth with one exported model; safe to call from several threads."""
+
+    def __init__(
+        self,
+        folder: str | os.PathLike[str],
+        *,
+        engine: str = "auto",
+        threads: int | None = None,
+        iterations: Sequence[int] = (),
+    ) -> None:
+        """
+        folder      written by `gbpn export --form runtime`
+        engine      of the networks: "onnxruntime", "openvino", or "auto": what is installed
+        threads     None: as many as there are processors
+        iterations  of each stage, if not as trained
+        """
+        self.manifest = Manifest.read(Path(folder))
+        self.config, self.card = self.manifest.config, self.manifest.card
+        self.engine = choose_engine(engine)
+        self.threads = threads or os.cpu_count() or 1
+        self.iterations = tuple(iterations) or self.config.iterations
+        if len(self.iterations) != self.config.stages or min(self.iterations) < 1:
+            raise InputError(
+                f"{self.config.name!r} has {self.config.stages} stages: give as many counts of iterations "
+                f"above 0; got {self.iterations}"
+            )
+        self._networks = [
+            load_network(self.engine, network, self.threads) for network in self.manifest.networks
+        ]
+
+    def __call__(self, image: Any, sparse: Any, intrinsics: Any = None) -> CompletedMaps:
+        """Complete one image.
+
+        image       [H, W, 3] RGB, uint8, uint16 or float in [0, 1]
+        sparse      [H, W] metres (0 or NaN: not measured), or points [N, 3] of x, y (pixels) and depth
+        intrinsics  fx, fy, cx, cy; a 3×3 matrix; None: a field of view of 60° is assumed
+        """
+        planes = as_image(image)
+        _, height, width = planes.shape
+        depth = as_sparse(sparse, height, width)
+        if not measured(depth).any():
+            raise InputError("there is no measurement: every value of the sparse depth is 0 or NaN")
+        camera, notice = as_intrinsics(intrinsics, height, width)
+        return self.complete(planes, depth, camera, notices=(notice,) if notice else ())
+
+    def complete(
+        self, image: Array, sparse: Array, intrinsics: Array, *, notices: tuple[str, ...] = ()
+    ) -> CompletedMaps:
+        """The same for arrays as networks take them: [3, H, W] in [0, 1], [H, W] metres, [3, 3]; float32."""
+        frame = Frame.of(image, intrinsics, self.manifest)
+        drawn = self._networks[0]({"image": frame.image, "intrinsics": frame.intrinsics})
+        encoding = _Encoding(frame=frame, drawn=drawn)
+        return CompletedMaps(
+            *self._answer(encoding, sparse),
+            calibration=self.manifest.calibration,
+            check=lambda: self._check(encoding, sparse),
+            notices=notices,
+        )
+
+    def _answer(self, encoding: _Encoding, sparse: Array) -> _Maps:
+        """All stages, from empty messages."""
+        frame, drawn = encoding.frame, encoding.drawn
+        unit = DepthUnit.of(self.config.depth_scale, sparse)
+        depth = frame.padded(sparse)
+        there = measured(depth)
+        counted = unit.into(depth)
+        beliefs = self._infer(0, drawn, counted, there, None)
+        if len(self._networks) == 2:
+            confidence = sigmoid(self._logit(beliefs, drawn))
+            nothing = np.float32(0)
+            seen = {
+                "depth": unit.seen(np.nan_to_num(beliefs.mean, nan=0.0)),
+                "confidence": confidence.astype(np.float32),
+                "measured": np.where(there, unit.seen(counted), nothing),
+            }
+            given = {**drawn, **seen, "image": frame.image, "intrinsics": frame.intrinsics}
+            drawn = self._networks[1](given)
+            beliefs = self._infer(1, drawn, counted, there, beliefs.messages)
+        maps = unit.out(beliefs.mean), self._logit(beliefs, drawn), beliefs.precision
+        return _Maps(*(np.ascontiguousarray(frame.cropped(values)[0, 0]) for values in maps))
+
+    def _infer(
+        self,
+        stage: int,
+        drawn: dict[str, Array],
+        depth: Array,
+        there: Array,
+        messages: dict[str, Array] | None,
+    ) -> Beliefs:
+        return infer(
+            drawn,
+            depth,
+            np.where(there, drawn["unary"], np.float32(0)),
+            messages,
+            iterations=self.iterations[stage],
+            steps=self.config.nonlocal_steps,
+            reweighting=self.config.reweighting,
+            threads=self.threads,
+        )
+
+    def _logit(self, beliefs: Beliefs, drawn: dict[str, Array]) -> Array:
+        """The confidence logit at the padded size."""
+        precision = beliefs.precision
+        if self.config.confidence == "log":
+            precision = np.log(np.maximum(precision, np.float32(1e-9)))
+        logit: Array = precision + drawn["residual"]
+        return logit
+
+    def _check(self, encoding: _Encoding, sparse: Array) -> tuple[float, float] | None:
+        """Complete from most of the measurements, compare with the rest."""
+        calibration, there = self.manifest.calibration, measured(sparse)
+        height, width = there.shape
+        held = there & drawn_patches(height, width, int(there.sum()))
+        if calibration is None or not held.any():
+            return None
+        blind = self._answer(encoding, np.where(held, np.float32(0), sparse))
+        held &= blind.belief_precision > 0
+        mean, metres = blind.mean[held], sparse[held]
+        sigma = stated_std(calibration, mean, blind.confidence_logit[held])
+        return explain(np.abs(mean - metres) / metres, sigma / metres)

@@ -1,0 +1,92 @@
+"""What an exported folder says of itself."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gbpn.config import ModelConfig
+from gbpn.errors import CheckpointError, InputError
+
+__all__ = ["FORMAT", "MANIFEST", "VERSION", "Calibration", "Manifest", "Network"]
+
+MANIFEST, FORMAT, VERSION = "gbpn.json", "gbpn-export", 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Network:
+    """One ONNX file."""
+
+    path: Path
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Calibration:
+    """See `gbpn.distribution.SigmaCalibration`."""
+
+    knots: tuple[float, ...]
+    log_std: tuple[float, ...]
+    relative: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Manifest:
+    """All but the networks themselves."""
+
+    networks: tuple[Network, ...]
+    """Of each stage."""
+    config: ModelConfig
+    calibration: Calibration | None
+    card: dict[str, Any]
+    size: tuple[int, int] | None
+    """(H, W) of images; None: any, padded to multiples of `multiple` …"""
+    multiple: int
+    smallest: int
+    """… and to at least this many pixels a side."""
+    checksum: str
+    """Of all files."""
+
+    @classmethod
+    def read(cls, folder: Path) -> Manifest:
+        """The manifest of a folder whose files are all there and unchanged."""
+        place = folder / MANIFEST
+        try:
+            stored = json.loads(place.read_text(encoding="utf-8"))
+            if stored["format"] != FORMAT or stored["version"] != VERSION or stored["form"] != "runtime":
+                raise CheckpointError(
+                    f"{place} must be of format {FORMAT} {VERSION}, form runtime; got {stored['format']} "
+                    f"{stored['version']}, form {stored['form']}: export it with gbpn export --form runtime"
+                )
+            calibration = stored["calibration"]
+            return cls(
+                networks=tuple(_network(folder, entry) for entry in stored["networks"]),
+                config=ModelConfig.from_dict(stored["config"]),
+                calibration=None if calibration is None else _calibration(calibration),
+                card=stored["card"],
+                size=None if stored["size"] is None else (stored["size"][0], stored["size"][1]),
+                multiple=stored["multiple"],
+                smallest=stored["smallest"],
+                checksum="".join(entry["sha256"] for entry in stored["networks"]),
+            )
+        except (OSError, KeyError, ValueError, TypeError, InputError) as error:
+            raise CheckpointError(
+                f"{folder} must be a folder that gbpn export wrote; its {MANIFEST} cannot be used ({error!r})"
+            ) from error
+
+
+def _network(folder: Path, entry: dict[str, Any]) -> Network:
+    path = folder / entry["file"]
+    if hashlib.sha256(path.read_bytes()).hexdigest() != entry["sha256"]:
+        raise CheckpointError(f"{path} is not the file that was exported: its checksum differs; export again")
+    return Network(path=path, inputs=tuple(entry["inputs"]), outputs=tuple(entry["outputs"]))
+
+
+def _calibration(stored: dict[str, Any]) -> Calibration:
+    return Calibration(
+        knots=tuple(stored["knots"]), log_std=tuple(stored["log_std"]), relative=stored["relative"]
+    )
