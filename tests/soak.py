@@ -28,7 +28,7 @@ from gbpn.train.progress import read_rows
 from gbpn.weights.files import save
 
 HEIGHT, WIDTH, POINTS = 40, 56, 60
-LATEST_KILL = 4.0
+LATEST_KILL = 0.2
 """Seconds after a frame, or a checkpoint, more than before at which a process is killed at the latest."""
 TRAINING = (
     "model.width=0.25",

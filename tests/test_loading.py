@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -20,7 +19,7 @@ from gbpn.distribution import SigmaCalibration
 from gbpn.errors import CheckpointError, InputError
 from gbpn.loading import load
 from gbpn.weights import hub
-from gbpn.weights.files import save
+from gbpn.weights.files import CHECKSUM, save
 from gbpn.weights.released import to_released
 
 TINY = {"width": 0.125, "dilations": ((1,),) * 5}
@@ -35,11 +34,10 @@ def model() -> gbpn.GBPN:
         torch.nn.init.normal_(parameter, std=0.05)
     model.card = CARD
     model.calibration = SigmaCalibration(knots=(-1.0, 2.0), log_std=(0.5, -1.0), relative=True)
-    assert isinstance(model, gbpn.GBPN)
     return model.eval()
 
 
-def same_state(a: torch.nn.Module, b: torch.nn.Module, **tolerance: Any) -> None:
+def same_state(a: torch.nn.Module, b: torch.nn.Module, **tolerance: float) -> None:
     wanted, got = a.state_dict(), b.state_dict()
     assert wanted.keys() == got.keys()
     for name, tensor in wanted.items():
@@ -96,7 +94,7 @@ def test_a_folder_by_the_hubs_conventions(model: gbpn.GBPN, tmp_path: Path) -> N
 def test_what_is_wrong_with_a_file_is_named(model: gbpn.GBPN, tmp_path: Path) -> None:
     good = save(model, tmp_path / "good.safetensors")
     with safe_open(good, "pt") as file:
-        metadata = {name: value for name, value in file.metadata().items() if name != "crc32"}
+        metadata = {key: value for key, value in file.metadata().items() if key != CHECKSUM}
     state = model.state_dict()
 
     cut = tmp_path / "cut.safetensors"
@@ -150,7 +148,7 @@ def test_an_unfinished_write_leaves_the_old_file(tmp_path: Path, monkeypatch: py
     def full_disk(*_: object) -> None:
         raise OSError("no space left")
 
-    monkeypatch.setattr("gbpn.atomic_files.os.replace", full_disk)
+    monkeypatch.setattr(atomic_files.os, "replace", full_disk)
     with pytest.raises(OSError, match="no space"):
         atomic_files.write_bytes(path, b"new")
     assert path.read_bytes() == b"old"

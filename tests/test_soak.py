@@ -10,7 +10,7 @@ import soak
 
 
 def test_a_batch_that_is_killed_ends_as_if_it_had_not_been(tmp_path: Path) -> None:
-    verdict = soak.soak_batch(tmp_path, frames=12, kills=3, seed=0)
+    verdict = soak.soak_batch(tmp_path, frames=40, kills=3, seed=0)
     assert verdict.kills > 0
     assert verdict.sound, verdict
 

@@ -37,7 +37,7 @@ class OutlierSettings:
     """… and it is suspect if fewer of them are."""
     most_suspects: float = 0.3
     """Share of the measurements; where more are suspect, depth is rough everywhere and none is dropped."""
-    contradiction: float = 0.6
+    contradiction: float = 0.8
     """A suspect is dropped if its logarithm is further than this from what is inferred without suspects …"""
     sure: float = 0.05
     """… with at least this precision, relative to the image's median: behind an edge where nothing else was
