@@ -133,7 +133,7 @@ inline void scatter(const T *weight, const T *vector, T factor, int keys, int si
 // exp of numbers that are not above 0, within 2 units in the last place; ends at about 1e-38.
 template <int L> inline Lanes<float, L> exponential(Lanes<float, L> x) {
     typedef Lanes<float, L> V;
-    typedef Lanes<int32_t, L> I;
+    typedef Lanes<uint32_t, L> I;  // wraps around where a score is not finite
     x = x < -87.0f ? V{} - 87.0f : x;
     const float rounder = 12582912.0f;  // 1.5 · 2²³: adding it leaves the nearest integer in the low bits
     const V shifted = x * 1.44269504f + rounder;

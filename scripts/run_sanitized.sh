@@ -35,5 +35,5 @@ run() {
     UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1 "$python" "$@"
 }
 run -c 'import sys, gbpn._native as n; sys.exit(0 if n.__file__.startswith(sys.argv[1]) else f"got {n.__file__}")' "$place"
-run -m pytest -q -x -p no:cacheprovider "$@"
+run -m pytest -x -p no:cacheprovider --capture=sys "$@"  # findings are written past sys.stderr
 echo "sanitizers found nothing in: $*"
