@@ -284,7 +284,7 @@ def test_space(screen: Screen) -> None:
     screen.tab("space")
     page.wait_for_function(f"() => window.gbpn.shownInSpace === {320 * 240}", timeout=PATIENCE)
     page.locator("#space-cut").fill("0.5")
-    std = screen.map("state.std")
+    std = screen.map("state.std").astype(np.float64)
     page.wait_for_function("() => window.gbpn.shownInSpace < 76800", timeout=PATIENCE)
     assert page.evaluate("window.gbpn.shownInSpace") == int((std <= np.quantile(std, 0.5)).sum())
     before = page.locator("#space").screenshot()
