@@ -281,17 +281,18 @@ def test_space(screen: Screen) -> None:
         screen.click(x, y)
     screen.answered()
     page = screen.page
+    page.set_viewport_size({"width": 860, "height": 520})  # drawn in software here
     screen.tab("space")
     page.wait_for_function(f"() => window.gbpn.shownInSpace === {320 * 240}", timeout=PATIENCE)
     page.locator("#space-cut").fill("0.5")
-    std = screen.map("state.std")
+    std = screen.map("state.std").astype(np.float64)
     page.wait_for_function("() => window.gbpn.shownInSpace < 76800", timeout=PATIENCE)
     assert page.evaluate("window.gbpn.shownInSpace") == int((std <= np.quantile(std, 0.5)).sum())
     before = page.locator("#space").screenshot()
     box = page.locator("#space").bounding_box()
-    page.mouse.move(box["x"] + 300, box["y"] + 300)
+    page.mouse.move(box["x"] + 200, box["y"] + 150)
     page.mouse.down()
-    page.mouse.move(box["x"] + 380, box["y"] + 320, steps=3)
+    page.mouse.move(box["x"] + 280, box["y"] + 170, steps=3)
     page.mouse.up()
     page.wait_for_timeout(300)
     assert page.locator("#space").screenshot() != before
@@ -348,8 +349,9 @@ def test_understand(screen: Screen, completer: gbpn.DepthCompleter) -> None:
     screen.wait("state.overlay && state.overlay.title.includes('first stage')")
     difference = np.abs(explanation.first_stage(session) - session.depth)
     np.testing.assert_allclose(screen.map("state.overlay.values"), difference, atol=2e-5)
-    page.click("[data-tool=point]")
     page.click("#overlay-clear")
+    assert screen.state("state.overlay") is None
+    page.click("[data-tool=point]")
     index = len(screen.points()) // 2
     screen.tab("measure")
     page.click(f"#point-list [data-index='{index}']")
