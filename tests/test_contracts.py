@@ -337,17 +337,20 @@ torch.rand(2, generator=g); torch.Generator().manual_seed(0); np.random.default_
 
 
 PRIVATE = {
+    "gbp/scan.py": {"_higher_order_ops"},  # tests/gbp/test_scan.py
     "gmcn/fused_convolution.py": {"_convolution_pointwise"},  # tests/gmcn/test_fused_convolution.py
     "train/averaging.py": {"_foreach_add_", "_foreach_mul_"},  # tests/train/test_parts.py
 }
-"""Private names of other packages in use. Each has a guard, a plain way without it, and a test that takes it
-away."""
+"""Private names of other packages in use. Each has a guard, with a plain way or an error without it, and a
+test that takes it away."""
 
 
 def test_private_names_of_other_packages_are_few_and_guarded() -> None:
     trees = parsed()
     nodes = [node for tree in trees.values() for node in ast.walk(tree)]
-    own = {node.name for node in nodes if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+    own = {
+        node.name for node in nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+    }
     own |= {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
     own |= {
         node.attr for node in nodes if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)
@@ -377,6 +380,36 @@ def test_public_names() -> None:
     assert len(set(gbpn.__all__)) == len(gbpn.__all__)
     for name in gbpn.__all__:
         assert getattr(gbpn, name).__doc__, f"gbpn.{name} has no docstring"
+
+
+def top_level_names(tree: ast.Module) -> Iterator[str]:
+    """Functions, classes and values that a module defines itself."""
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            yield node.name
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            yield from (x.id for target in targets for x in ast.walk(target) if isinstance(x, ast.Name))
+
+
+def test_what_is_not_exported_looks_private() -> None:
+    """A name without an underscore is in its module's `__all__`; the front's `__all__` is what users get."""
+    wrong = []
+    for path in sources():
+        if path.name in ("__init__.py", "__main__.py"):
+            continue
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        names = set(top_level_names(tree))
+        exported = {
+            constant.value
+            for node in tree.body
+            if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"
+            for constant in ast.walk(node.value)
+            if isinstance(constant, ast.Constant)
+        }
+        looks_public = {name for name in names if not name.startswith("_")}
+        wrong += [f"{path.relative_to(PACKAGE)}: {name}" for name in sorted(looks_public - exported)]
+    assert not wrong, wrong
 
 
 def test_import_is_light() -> None:

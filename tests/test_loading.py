@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -148,7 +149,7 @@ def test_an_unfinished_write_leaves_the_old_file(tmp_path: Path, monkeypatch: py
     def full_disk(*_: object) -> None:
         raise OSError("no space left")
 
-    monkeypatch.setattr(atomic_files.os, "replace", full_disk)
+    monkeypatch.setattr(os, "replace", full_disk)
     with pytest.raises(OSError, match="no space"):
         atomic_files.write_bytes(path, b"new")
     assert path.read_bytes() == b"old"

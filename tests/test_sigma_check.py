@@ -9,7 +9,8 @@ import torch
 
 import gbpn
 from gbpn import DepthDistribution, sigma_check
-from gbpn.distribution import LEVEL, LEVEL_QUANTILE, SigmaCalibration, Widening
+from gbpn.distribution import SigmaCalibration, Widening
+from gbpn.held_out import LEVEL, LEVEL_QUANTILE, SETTINGS
 
 ONE = SigmaCalibration(knots=(-1.0, 1.0), log_std=(0.0, 0.0))
 """σ = 1 m everywhere."""
@@ -30,7 +31,7 @@ def test_a_fifth_is_held_out_always_the_same_and_never_of_a_few() -> None:
     sparse[1, 0, :3, :8] = 1  # 24 measurements
     held = sigma_check.held_out(sparse)
     assert held is not None
-    assert float(held[0].float().mean()) == pytest.approx(sigma_check.SETTINGS.share, abs=0.03)
+    assert float(held[0].float().mean()) == pytest.approx(SETTINGS.share, abs=0.03)
     assert not bool(held[1].any())
     assert torch.equal(held, sigma_check.held_out(sparse))
     assert sigma_check.held_out(sparse[1:]) is None
@@ -73,7 +74,7 @@ def test_wrong_sigmas_and_noise_are_told_apart(factor: float, noise: float) -> N
     spread, added = sigma_check.compare(answer, sparse, torch.ones_like(sparse, dtype=torch.bool))
     if noise and factor >= 1:
         assert float(spread) == pytest.approx(factor, rel=0.4)  # 1.0 to 3.3 times as wide without `noise`
-        assert float(added) == pytest.approx(sigma_check.SETTINGS.noise_passed_on * noise, rel=0.3)
+        assert float(added) == pytest.approx(SETTINGS.noise_passed_on * noise, rel=0.3)
     elif noise == 0:
         assert float(spread) == pytest.approx(factor, rel=0.05)
         assert float(added) <= 0.5e-3 * factor

@@ -27,9 +27,9 @@ __all__ = [
 
 PARTIAL = ".gbpn-partial-"
 """What the names of unfinished files begin with; next comes the process they belong to."""
-CHUNK = 1 << 20
+_CHUNK = 1 << 20
 """Bytes that are read at a time."""
-FORGOTTEN = 24 * 3600.0
+_FORGOTTEN = 24 * 3600.0
 """Seconds after which an unfinished file of another machine counts as left over."""
 
 
@@ -101,7 +101,7 @@ def checksum(path: str | os.PathLike[str]) -> str:
     """CRC-32 of a file's contents, eight hexadecimal digits."""
     total = 0
     with open(path, "rb") as file:
-        while piece := file.read(CHUNK):
+        while piece := file.read(_CHUNK):
             total = zlib.crc32(piece, total)
     return f"{total:08x}"
 
@@ -128,7 +128,7 @@ def _in_use(path: Path) -> bool:
         return False
     if machine != _machine():  # sharing this folder, or gone
         try:
-            return time.time() - path.stat().st_mtime < FORGOTTEN
+            return time.time() - path.stat().st_mtime < _FORGOTTEN
         except OSError:
             return False
     try:

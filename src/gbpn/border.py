@@ -15,13 +15,13 @@ from pathlib import Path
 
 from gbpn.errors import DatasetError, GbpnError, InputError
 
-__all__ = ["LONGEST_MESSAGE", "MEGAPIXELS", "most_pixels", "reading", "require_size", "shown", "taking"]
+__all__ = ["LONGEST_MESSAGE", "most_pixels", "reading", "require_size", "shown", "taking"]
 
 LONGEST_MESSAGE = 500
 """Characters of an error about something that came in."""
-LONGEST_NAME = 160
+_LONGEST_NAME = 160
 """Characters of a file's name in a message; of longer ones the beginning and the end are shown."""
-MEGAPIXELS = 64.0
+_MEGAPIXELS = 64.0
 """Largest picture, depth map or camera that is read; the variable GBPN_MAX_MEGAPIXELS changes it."""
 
 
@@ -63,7 +63,7 @@ def most_pixels() -> int:
     """The limit that is in force."""
     text = os.environ.get("GBPN_MAX_MEGAPIXELS", "")
     try:
-        megapixels = float(text) if text.strip() else MEGAPIXELS
+        megapixels = float(text) if text.strip() else _MEGAPIXELS
     except ValueError:
         megapixels = math.nan
     if not 0 < megapixels < 1e6:
@@ -82,7 +82,7 @@ def require_size(what: str, height: int, width: int) -> None:
         )
 
 
-def shown(text: object, most: int = LONGEST_NAME) -> str:
+def shown(text: object, most: int = _LONGEST_NAME) -> str:
     """One printable line of at most `most` characters; of a longer one its beginning and its end."""
     line = "".join(letter if letter.isprintable() else "?" for letter in str(text).replace("\n", " "))
     return line if len(line) <= most else f"{line[: most // 2 - 1]}…{line[len(line) - most // 2 + 1 :]}"

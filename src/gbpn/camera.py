@@ -15,14 +15,27 @@ from torch import Tensor
 from gbpn.border import shown
 from gbpn.errors import InputError
 
-DEFAULT_FIELD_OF_VIEW = math.radians(60.0)
+__all__ = [
+    "USUAL_FOCAL",
+    "default_intrinsics",
+    "fitted_intrinsics",
+    "flipped",
+    "nearest_wins",
+    "points",
+    "rays",
+    "require_camera",
+    "scaled",
+    "shifted",
+]
+
+_DEFAULT_FIELD_OF_VIEW = math.radians(60.0)
 """Horizontal field of view assumed when nothing is known of the camera."""
 
 USUAL_FOCAL = (0.2, 20.0)
 """Focal lengths, in the longer side of the picture, outside of which a notice is given."""
-POSSIBLE_FOCAL = (0.05, 1e4)
+_POSSIBLE_FOCAL = (0.05, 1e4)
 """Those outside of which a camera is refused; a small crop of a telephoto picture is still one."""
-NORMALISED = 5.0
+_NORMALISED = 5.0
 """No camera has so few pixels of focal length: smaller numbers are shares of the picture's size."""
 
 
@@ -48,17 +61,17 @@ def fitted_intrinsics(intrinsics: Tensor, height: int, width: int) -> tuple[Tens
     fx, fy = float(intrinsics[0, 0]), float(intrinsics[1, 1])
     cx, cy = float(intrinsics[0, 2]), float(intrinsics[1, 2])
     notice = None
-    if max(fx, fy) < NORMALISED and abs(cx) <= 2 and abs(cy) <= 2 and max(height, width) > 2 * NORMALISED:
+    if max(fx, fy) < _NORMALISED and abs(cx) <= 2 and abs(cy) <= 2 and max(height, width) > 2 * _NORMALISED:
         intrinsics = shifted(scaled(intrinsics, width, height), -0.5, -0.5)
         notice = f"normalised intrinsics {fx:g}, {fy:g}, {cx:g}, {cy:g} are converted to pixels"
         fx, fy, cx, cy = fx * width, fy * height, cx * width, cy * height
     longer = max(height, width)
     got = f"the camera's focal lengths {fx:g}, {fy:g} pixels for a picture of {width}×{height}"
     ratios = fx / longer, fy / longer
-    if min(ratios) < POSSIBLE_FOCAL[0] or max(ratios) > POSSIBLE_FOCAL[1]:
+    if min(ratios) < _POSSIBLE_FOCAL[0] or max(ratios) > _POSSIBLE_FOCAL[1]:
         raise InputError(
-            f"{got} are not possible; wanted {POSSIBLE_FOCAL[0]:g} to {POSSIBLE_FOCAL[1]:g} times the longer "
-            "side: are the intrinsics those of this picture, in pixels?"
+            f"{got} are not possible; wanted {_POSSIBLE_FOCAL[0]:g} to {_POSSIBLE_FOCAL[1]:g} times the "
+            "longer side: are the intrinsics those of this picture, in pixels?"
         )
     if abs(cx) > 10 * width or abs(cy) > 10 * height:
         raise InputError(
@@ -71,7 +84,7 @@ def fitted_intrinsics(intrinsics: Tensor, height: int, width: int) -> tuple[Tens
     return intrinsics, notice
 
 
-def default_intrinsics(height: int, width: int, field_of_view: float = DEFAULT_FIELD_OF_VIEW) -> Tensor:
+def default_intrinsics(height: int, width: int, field_of_view: float = _DEFAULT_FIELD_OF_VIEW) -> Tensor:
     """Square pixels, centred principal point, `field_of_view` (radians) across the longer side."""
     focal = max(height, width) / (2 * math.tan(field_of_view / 2))
     return torch.tensor([[focal, 0.0, (width - 1) / 2], [0.0, focal, (height - 1) / 2], [0.0, 0.0, 1.0]])

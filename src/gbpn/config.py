@@ -11,9 +11,11 @@ from typing import Any
 
 from gbpn.errors import InputError
 
-IMAGENET_MEAN, IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
-KITTI_MEAN = (90.9950 / 255, 96.2278 / 255, 94.3213 / 255)
-KITTI_STD = (79.2382 / 255, 80.5267 / 255, 82.1483 / 255)
+__all__ = ["CHOICES", "CONFIGS", "ModelConfig", "Start", "named"]
+
+_IMAGENET_MEAN, _IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+_KITTI_MEAN = (90.9950 / 255, 96.2278 / 255, 94.3213 / 255)
+_KITTI_STD = (79.2382 / 255, 80.5267 / 255, 82.1483 / 255)
 
 CHOICES: dict[str, tuple[Any, ...]] = {
     "solver": ("gbp", "affine"),
@@ -67,9 +69,9 @@ class ModelConfig:
     name: str = "gbpn-2"
     """What reports call it."""
 
-    image_mean: tuple[float, float, float] = IMAGENET_MEAN
+    image_mean: tuple[float, float, float] = _IMAGENET_MEAN
     """Subtracted from RGB in [0, 1]."""
-    image_std: tuple[float, float, float] = IMAGENET_STD
+    image_std: tuple[float, float, float] = _IMAGENET_STD
     """Divides the result."""
     depth_scale: str = "metric"
     """The field's unit: metres ("metric"), multiples of the median measurement ("median"), or their log."""
@@ -301,7 +303,7 @@ CONFIGS: dict[str, ModelConfig] = {
     for config in (
         _GBPN_1,
         _GBPN_2,
-        replace(_GBPN_2, name="gbpn-2-kitti", image_mean=KITTI_MEAN, image_std=KITTI_STD),
+        replace(_GBPN_2, name="gbpn-2-kitti", image_mean=_KITTI_MEAN, image_std=_KITTI_STD),
         replace(_GBPN_2, name="gbpn-2-light", heads="light", head_width=40),
         _SMALL,
         replace(_SMALL, name="small-2", iterations=(3, 4), second_stage="refine"),

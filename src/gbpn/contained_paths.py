@@ -9,13 +9,13 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 from gbpn.border import shown
 from gbpn.errors import InputError
 
-__all__ = ["contained"]
+__all__ = ["ROOM", "contained"]
 
-LONGEST_PART = 255
+_LONGEST_PART = 255
 """Bytes of one part of a path, as common file systems have it."""
 ROOM = 32
 """Bytes left for what is added to the last part: suffixes, and the mark of an unfinished file."""
-LONGEST_PATH = 4000
+_LONGEST_PATH = 4000
 """Bytes of a whole path."""
 
 
@@ -56,6 +56,6 @@ def _problem(name: str) -> str | None:
         lengths = [len(os.fsencode(part)) for part in posix.parts]
     except UnicodeEncodeError:
         return "cannot be written as the name of a file: rename it"
-    if max(lengths) > LONGEST_PART - ROOM or sum(lengths) + len(lengths) > LONGEST_PATH:
+    if max(lengths) > _LONGEST_PART - ROOM or sum(lengths) + len(lengths) > _LONGEST_PATH:
         return "is longer than file systems allow: shorten it"
     return None

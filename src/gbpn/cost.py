@@ -12,6 +12,8 @@ from gbpn.gmcn import SecondStageInput
 from gbpn.gmcn.affine import AffineNetwork
 from gbpn.model import GBPN, Model
 
+__all__ = ["multiply_adds", "parameters"]
+
 
 def parameters(model: torch.nn.Module) -> int:
     """Trainable numbers; buffers such as running statistics are not counted."""

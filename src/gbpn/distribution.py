@@ -10,9 +10,8 @@ import torch
 from torch import Tensor
 
 from gbpn.errors import InputError
-from gbpn.held_out import LEVEL, LEVEL_QUANTILE
 
-__all__ = ["LEVEL", "LEVEL_QUANTILE", "DepthDistribution", "SigmaCalibration", "Widening", "stacked"]
+__all__ = ["DepthDistribution", "SigmaCalibration", "Widening", "stacked"]
 
 
 @dataclass(frozen=True, kw_only=True)

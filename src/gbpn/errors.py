@@ -15,6 +15,18 @@ A message says what was wanted, what was got, and what to do.
 
 from __future__ import annotations
 
+__all__ = [
+    "BackendError",
+    "CheckpointError",
+    "ConvergenceError",
+    "DatasetError",
+    "GbpnError",
+    "InputError",
+    "NonFiniteError",
+    "TrainingError",
+    "WriteError",
+]
+
 
 class GbpnError(Exception):
     """Base of all errors of this package."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = ["LEVEL", "LEVEL_QUANTILE", "SETTINGS", "SigmaCheckSettings", "drawn_patches", "explain"]
+__all__ = ["LEVEL", "LEVEL_QUANTILE", "SETTINGS", "Array", "SigmaCheckSettings", "drawn_patches", "explain"]
 
 LEVEL, LEVEL_QUANTILE = 0.90, 1.6449
 """σ is such that a share LEVEL of the errors lies within LEVEL_QUANTILE·σ, as for a Gaussian."""

@@ -22,7 +22,7 @@ from gbpn.weights.files import EMBEDDED, FORMAT, VERSION, read
 
 __all__ = ["load"]
 
-HUB_ID = re.compile(r"[\w.-]+/[\w.-]+(/[\w./-]+)?")
+_HUB_ID = re.compile(r"[\w.-]+/[\w.-]+(/[\w./-]+)?")
 """owner/name, perhaps with a folder inside."""
 
 
@@ -78,7 +78,7 @@ def _find(source: str | os.PathLike[str]) -> tuple[Path, str | None]:
             "or build an untrained model with gbpn.build"
         )
     looks_local = path.suffix in (".safetensors", ".pth", ".pt") or Path(path.parts[0]).exists()
-    if looks_local or not HUB_ID.fullmatch(text):
+    if looks_local or not _HUB_ID.fullmatch(text):
         names = ", ".join(sorted(file.stem for file in EMBEDDED.glob("*.safetensors"))) or "none"
         raise CheckpointError(
             f"no weights {text!r}: not a file or folder, not embedded (there are: {names}), "

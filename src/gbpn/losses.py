@@ -10,13 +10,15 @@ from gbpn.distribution import DepthDistribution
 from gbpn.tensor_checks import require_shape
 from gbpn.validity import measured
 
-RELATIVE_SCALE = 0.05
+__all__ = ["SHAPE_DISTANCES", "l1_loss", "l2_loss", "probability_loss", "scale_free_loss", "shape_loss"]
+
+_RELATIVE_SCALE = 0.05
 """Expected |relative error| where `scale_free_loss` wants the confidence logit to be 0."""
-LOGIT_LIMIT = 8.0
+_LOGIT_LIMIT = 8.0
 """Confidence logits beyond this are not pushed further by `scale_free_loss`."""
 SHAPE_DISTANCES = (1, 4, 16)
 """Pixels over which `shape_loss` compares steps."""
-SMALLEST_ERROR = 1e-6
+_SMALLEST_ERROR = 1e-6
 """Metres; the largest error of an image, by which its errors are divided, is at least this."""
 
 
@@ -30,7 +32,7 @@ def probability_loss(
     the gradient. NYUv2 uses alpha1 = alpha2 = 1, KITTI alpha1 = 0.1.
     """
     error, valid = _errors(distribution, target)
-    largest = error.detach().abs().amax(dim=(1, 2, 3), keepdim=True).clamp(min=SMALLEST_ERROR)
+    largest = error.detach().abs().amax(dim=(1, 2, 3), keepdim=True).clamp(min=_SMALLEST_ERROR)
     logit = torch.where(valid, distribution.confidence_logit, torch.zeros_like(error))
     cost = logit.sigmoid() * (alpha2 * error.square() + alpha1 * error.abs()) / largest
     doubt = functional.softplus(-logit)  # −log of the confidence
@@ -44,13 +46,13 @@ def scale_free_loss(
     alpha1: float = 1.0,
     alpha2: float = 10.0,
     doubt: float = 0.03,
-    balance: float = RELATIVE_SCALE,
+    balance: float = _RELATIVE_SCALE,
 ) -> Tensor:
     """Errors in units of each image's median known depth, so that rooms and streets weigh the same.
 
     mean(alpha1·|d| + alpha2·d²), less for images whose mean error is far above `balance` (those with a
     handful of measurements would drown the others), plus `doubt` times the negative log likelihood of the
-    *relative* error under a Laplace distribution of scale `RELATIVE_SCALE`·exp(−confidence logit). The
+    *relative* error under a Laplace distribution of scale `_RELATIVE_SCALE`·exp(−confidence logit). The
     likelihood does not move the error: it teaches the confidence to rank pixels, not to hide from hard ones.
     """
     error, valid = _errors(distribution, target)
@@ -62,8 +64,8 @@ def scale_free_loss(
     depth = _per_image(alpha1 * scaled.abs() + alpha2 * scaled.square(), valid)
 
     relative = error.detach().abs() / torch.where(valid, known, torch.ones_like(known))
-    logit = distribution.confidence_logit.clamp(-LOGIT_LIMIT, LOGIT_LIMIT)
-    surprise = _per_image(relative / RELATIVE_SCALE * logit.exp() - logit, valid)
+    logit = distribution.confidence_logit.clamp(-_LOGIT_LIMIT, _LOGIT_LIMIT)
+    surprise = _per_image(relative / _RELATIVE_SCALE * logit.exp() - logit, valid)
     return (share * depth + doubt * surprise).mean()
 
 

@@ -23,7 +23,7 @@ from gbpn.pipeline import Pipeline
 from gbpn.validity import measured
 from gbpn.weights import hub
 
-__all__ = ["GBPN", "AffineModel", "Model", "build", "from_config"]
+__all__ = ["GBPN", "AffineModel", "AnyModel", "Model", "build", "from_config"]
 
 AnyModel = TypeVar("AnyModel", bound="Model")
 

@@ -20,6 +20,20 @@ from gbpn.errors import InputError
 from gbpn.gaussian import Gaussian
 from gbpn.tensor_checks import extent, require_finite, require_shape
 
+__all__ = [
+    "DIRECTIONS",
+    "MRF",
+    "RING",
+    "SENDERS",
+    "SYMMETRIC_RING",
+    "LocalEdges",
+    "NonLocalEdges",
+    "SymmetricEdges",
+    "clear_outside",
+    "senders",
+    "shift",
+]
+
 RING = ((-1, -1), (-1, 0), (-1, 1), (0, -1), (0, 1), (1, -1), (1, 0), (1, 1))
 """Message slots of a pixel: (row, column) of the sender seen from the receiver; 7 − m is opposite to m."""
 
@@ -105,7 +119,7 @@ class NonLocalEdges:
     """[B, T, H, W] share of the old message sum kept, in [0, 1]."""
 
 
-Edges = TypeVar("Edges", LocalEdges, SymmetricEdges, "LocalEdges | SymmetricEdges", NonLocalEdges)
+_Edges = TypeVar("_Edges", LocalEdges, SymmetricEdges, "LocalEdges | SymmetricEdges", NonLocalEdges)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -212,7 +226,7 @@ class MRF:
                 raise InputError(f"{name} must lie in [0, 1]; got {low:g} to {high:g}")
 
 
-def _last_iteration(edges: Edges) -> Edges:
+def _last_iteration(edges: _Edges) -> _Edges:
     """Each parameter [B, T, …] as [B, 1, …]."""
     return replace(edges, **{name: tensor[:, -1:] for name, tensor in vars(edges).items()})
 

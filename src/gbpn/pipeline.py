@@ -31,9 +31,9 @@ from gbpn.repeating import repeated
 from gbpn.tensor_checks import values_are_known
 from gbpn.validity import measured
 
-__all__ = ["SOLVERS", "ImageEncoding", "Pipeline", "SparseDepth", "StageResult", "has_exact_answer"]
+__all__ = ["ImageEncoding", "Pipeline", "SparseDepth", "StageResult", "has_exact_answer"]
 
-SOLVERS = ("gbp", "exact")
+_SOLVERS = ("gbp", "exact")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,8 +109,8 @@ class Pipeline:
     def __post_init__(self) -> None:
         if not self.iterations:
             object.__setattr__(self, "iterations", self.config.iterations)
-        if self.solver not in SOLVERS:
-            raise InputError(f"solver must be one of {', '.join(SOLVERS)}; got {self.solver!r}")
+        if self.solver not in _SOLVERS:
+            raise InputError(f"solver must be one of {', '.join(_SOLVERS)}; got {self.solver!r}")
         if self.solver == "exact" and not has_exact_answer(self.config):
             raise InputError(
                 f"solver='exact' needs a model with symmetric edges, shared by all iterations and without "

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
-__all__ = ["repeated"]
+__all__ = ["Record", "repeated"]
 
 Record = TypeVar("Record")
 

@@ -8,6 +8,8 @@ from torch import Tensor
 
 from gbpn.errors import InputError
 
+__all__ = ["Sample"]
+
 
 @dataclass(frozen=True, kw_only=True)
 class Sample:

@@ -18,7 +18,7 @@ from gbpn.distribution import DepthDistribution, Widening
 from gbpn.held_out import SETTINGS, SigmaCheckSettings, drawn_patches, explain
 from gbpn.validity import measured
 
-__all__ = ["SETTINGS", "DeferredCheck", "SigmaCheckSettings", "compare", "held_out"]
+__all__ = ["Array", "DeferredCheck", "compare", "held_out"]
 
 Array = np.ndarray
 

@@ -25,7 +25,7 @@ if not hasattr(tl, "gather"):
 
 __all__ = ["check_same_kind", "launch", "triton"]
 
-FUSE_MULTIPLY_ADD = True
+_FUSE_MULTIPLY_ADD = True
 """Passed to every compilation: the answer must not depend on a default of the compiler."""
 
 
@@ -42,7 +42,7 @@ def launch(kernel: Any, grid: tuple[int, ...], *arguments: Any, warps: int, **co
         )
     guard = torch.cuda.device(like.device) if like.is_cuda else contextlib.nullcontext()
     with guard:
-        kernel[grid](*arguments, **constants, num_warps=warps, enable_fp_fusion=FUSE_MULTIPLY_ADD)
+        kernel[grid](*arguments, **constants, num_warps=warps, enable_fp_fusion=_FUSE_MULTIPLY_ADD)
 
 
 def check_same_kind(**tensors: Tensor) -> None:

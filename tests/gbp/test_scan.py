@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import importlib
+import sys
+
 import pytest
 import torch
 
 from fields import directed_field, symmetric_field
 from gbpn import infer
+from gbpn.errors import BackendError
 
 
 @pytest.mark.parametrize(("size", "reweighting"), [((1, 1), 1.0), ((1, 7), 0.3), ((5, 4), 0.3)])
@@ -22,3 +26,10 @@ def test_scan_and_reference_are_twins(size: tuple[int, int], reweighting: float)
         ):
             torch.testing.assert_close(got.information, wanted.information, rtol=1e-12, atol=1e-12)
             torch.testing.assert_close(got.precision, wanted.precision, rtol=1e-12, atol=1e-12)
+
+
+def test_a_torch_without_scan_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch._higher_order_ops.scan", None)
+    monkeypatch.delitem(sys.modules, "gbpn.gbp.scan", raising=False)
+    with pytest.raises(BackendError, match="needs torch's scan operator"):
+        importlib.import_module("gbpn.gbp.scan")

@@ -19,6 +19,16 @@ from gbpn.errors import InputError
 from gbpn.sample import Sample
 from gbpn.sensors import patterns, sampling
 
+__all__ = [
+    "AUGMENTATIONS",
+    "Augmentation",
+    "KittiAugmentation",
+    "NyuAugmentation",
+    "VariedAugmentation",
+    "colour_jitter",
+    "principal_colour_noise",
+]
+
 
 @dataclass(frozen=True, kw_only=True)
 class NyuAugmentation:

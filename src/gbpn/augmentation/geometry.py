@@ -20,6 +20,21 @@ from gbpn.errors import InputError
 from gbpn.formats.images import to_pixels, to_tensor
 from gbpn.sample import Sample
 
+__all__ = [
+    "center_crop",
+    "crop",
+    "flip",
+    "follow",
+    "move_points",
+    "pad",
+    "resize",
+    "resize_filtered",
+    "rotate",
+    "rotation",
+    "scale_depth",
+    "warp",
+]
+
 
 def crop(sample: Sample, top: int, left: int, height: int, width: int) -> Sample:
     """The `height`×`width` window whose first pixel is (top, left)."""

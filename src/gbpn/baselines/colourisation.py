@@ -12,10 +12,12 @@ from gbpn.distribution import DepthDistribution
 from gbpn.mrf import RING
 from gbpn.sample import Sample
 
+__all__ = ["MEASUREMENT_WEIGHT", "colourisation", "ring_average"]
+
 MEASUREMENT_WEIGHT = 1.0
 """Weight of a measured depth against its pixel's smoothness equation."""
 
-SMALLEST_SCALE = 2e-6
+_SMALLEST_SCALE = 2e-6
 """Floor of the brightness scale, so that flat regions stay connected."""
 
 
@@ -52,7 +54,7 @@ def ring_average(brightness: Array) -> sparse.csr_matrix:
     window = np.concatenate([around, brightness[None]])
     squared = np.where(inside, (around - brightness) ** 2, np.inf)
     scale = np.maximum(0.6 * np.nanvar(window, axis=0), -squared.min(0) / np.log(0.01))
-    weights = np.exp(-squared / np.maximum(scale, SMALLEST_SCALE))
+    weights = np.exp(-squared / np.maximum(scale, _SMALLEST_SCALE))
     weights /= weights.sum(0)
     index = np.arange(height * width).reshape(height, width)
     rows, columns, values = [], [], []

@@ -12,10 +12,20 @@ from gbpn.baselines.measured_points import Array, MeasuredPoints, as_map, nothin
 from gbpn.distribution import DepthDistribution
 from gbpn.sample import Sample
 
-THIN_PLATE_GLOBAL = 1500
+__all__ = [
+    "closeness",
+    "linear",
+    "linear_depth",
+    "natural_neighbour",
+    "nearest",
+    "nearest_depth",
+    "thin_plate",
+]
+
+_THIN_PLATE_GLOBAL = 1500
 """Up to this many measurements one spline covers the image; beyond, each pixel has one of its neighbours."""
 
-THIN_PLATE_NEIGHBOURS = 24
+_THIN_PLATE_NEIGHBOURS = 24
 
 
 def nearest(sample: Sample) -> DepthDistribution:
@@ -56,7 +66,7 @@ def thin_plate(sample: Sample) -> DepthDistribution:
     if not len(points):
         return nothing(sample)
     depth, distance = nearest_depth(points)
-    neighbours = None if len(points) <= THIN_PLATE_GLOBAL else THIN_PLATE_NEIGHBOURS
+    neighbours = None if len(points) <= _THIN_PLATE_GLOBAL else _THIN_PLATE_NEIGHBOURS
     try:
         spline = RBFInterpolator(
             points.places, points.depth, neighbors=neighbours, kernel="thin_plate_spline"

@@ -10,7 +10,9 @@ from gbpn.baselines.measured_points import Array, MeasuredPoints, as_map, nothin
 from gbpn.distribution import DepthDistribution
 from gbpn.sample import Sample
 
-DIAMOND = np.abs(np.mgrid[-2:3, -2:3]).sum(0) <= 2
+__all__ = ["ip_basic"]
+
+_DIAMOND = np.abs(np.mgrid[-2:3, -2:3]).sum(0) <= 2
 """5×5 kernel of the first dilation."""
 
 
@@ -26,7 +28,7 @@ def ip_basic(sample: Sample) -> DepthDistribution:
         return nothing(sample)
     depth = np.full(points.shape, np.inf)
     depth[points.rows, points.columns] = points.depth
-    depth = _grow(depth, DIAMOND)
+    depth = _grow(depth, _DIAMOND)
     depth = ndimage.maximum_filter(_grow(depth, np.ones((5, 5), bool)), size=5, mode="nearest")
     while not np.isfinite(depth).all():
         depth = _fill(depth, 7)

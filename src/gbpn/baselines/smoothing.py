@@ -11,16 +11,18 @@ from gbpn.baselines.measured_points import Array, MeasuredPoints, as_map, lumina
 from gbpn.distribution import DepthDistribution
 from gbpn.sample import Sample
 
-GUIDED_RADIUS = 4
+__all__ = ["fast_global", "guided"]
+
+_GUIDED_RADIUS = 4
 """Pixels."""
-GUIDED_EPSILON = 1e-3
+_GUIDED_EPSILON = 1e-3
 """Regularisation, in squared brightness."""
 
-GLOBAL_LAMBDA = 900.0
+_GLOBAL_LAMBDA = 900.0
 """Strength of the fast global smoother."""
-GLOBAL_SIGMA = 0.03
+_GLOBAL_SIGMA = 0.03
 """Colour difference (RGB in [0, 1], Euclidean) at which neighbours are tied e times less."""
-GLOBAL_ITERATIONS = 4
+_GLOBAL_ITERATIONS = 4
 
 
 def guided(sample: Sample) -> DepthDistribution:
@@ -32,11 +34,11 @@ def guided(sample: Sample) -> DepthDistribution:
     guide = luminance(sample)
 
     def box(values: Array) -> Array:
-        return ndimage.uniform_filter(values, size=2 * GUIDED_RADIUS + 1, mode="nearest")
+        return ndimage.uniform_filter(values, size=2 * _GUIDED_RADIUS + 1, mode="nearest")
 
     mean_guide, mean_depth = box(guide), box(depth)
     slope = (box(guide * depth) - mean_guide * mean_depth) / (
-        box(guide * guide) - mean_guide**2 + GUIDED_EPSILON
+        box(guide * guide) - mean_guide**2 + _GUIDED_EPSILON
     )
     smooth = box(slope) * guide + box(mean_depth - slope * mean_guide)
     return DepthDistribution.of_depth(as_map(smooth), confidence=closeness(distance))
@@ -55,8 +57,8 @@ def fast_global(sample: Sample) -> DepthDistribution:
     mask[points.rows, points.columns] = 1
     depth[points.rows, points.columns] = points.depth
     ties = _ties(sample)
-    for step in range(1, GLOBAL_ITERATIONS + 1):
-        strength = 1.5 * 4 ** (GLOBAL_ITERATIONS - step) / (4**GLOBAL_ITERATIONS - 1) * GLOBAL_LAMBDA
+    for step in range(1, _GLOBAL_ITERATIONS + 1):
+        strength = 1.5 * 4 ** (_GLOBAL_ITERATIONS - step) / (4**_GLOBAL_ITERATIONS - 1) * _GLOBAL_LAMBDA
         for axis in (1, 0):
             depth, mask = _smooth_lines([depth, mask], strength * ties[axis], axis)
     mask = np.maximum(mask, np.finfo(np.float64).tiny)
@@ -70,7 +72,7 @@ def _ties(sample: Sample) -> tuple[Array, Array]:
     for axis in (0, 1):
         difference = np.linalg.norm(np.diff(image, axis=axis + 1), axis=0)
         pad = ((0, 1), (0, 0)) if axis == 0 else ((0, 0), (0, 1))
-        out.append(np.pad(np.exp(-difference / GLOBAL_SIGMA), pad))
+        out.append(np.pad(np.exp(-difference / _GLOBAL_SIGMA), pad))
     return out[0], out[1]
 
 

@@ -22,22 +22,24 @@ from gbpn.gaussian import Gaussian
 from gbpn.gbp import Messages, cpu, exact, infer, reference
 from gbpn.mrf import MRF, LocalEdges, NonLocalEdges, SymmetricEdges
 
+__all__ = ["AIMS", "PER_PIXEL", "SIZES", "bench_gbp", "field", "parsed"]
+
 SIZES = ("256x320", "352x1216")
-TRAFFIC = 464
+_TRAFFIC = 464
 """Bytes per pixel and iteration that must move, read and written: in each sweep 3 weights, 3 differences,
 3 old and 3 reverse messages, base and damping are read, 3 messages and the belief written, in float32."""
-MORE = 5
+_MORE = 5
 """Iterations between the short and the long inference whose difference is divided by this."""
-LEARNED, STEPS, LONG = 3, 4, 13
+_LEARNED, _STEPS, _LONG = 3, 4, 13
 """K, T_n and T of the published network's whole inference."""
-RESIDUAL = 1e-4
+_RESIDUAL = 1e-4
 """Where conjugate gradients stop, relative to the right side."""
-TOLERANCE = 1e-4
+_TOLERANCE = 1e-4
 """Largest difference between backends, relative to the largest value, that counts as agreement in float32."""
 
 
 @dataclass(frozen=True)
-class Aim:
+class _Aim:
     """A ratio that the kernels are built for."""
 
     label: str
@@ -54,10 +56,10 @@ class Aim:
 
 
 AIMS = (
-    Aim("forward / memcpy", "forward_ms", "memcpy_ms", 1.5),
-    Aim("reference / forward", "reference_ms", "forward_ms", 80, at_most=False),
-    Aim("adjoint / forward", "adjoint_ms", "forward_ms", 3),
-    Aim("grid_sample / non-local", "grid_sample_ms", "nonlocal_ms", 4, at_most=False),
+    _Aim("forward / memcpy", "forward_ms", "memcpy_ms", 1.5),
+    _Aim("reference / forward", "reference_ms", "forward_ms", 80, at_most=False),
+    _Aim("adjoint / forward", "adjoint_ms", "forward_ms", 3),
+    _Aim("grid_sample / non-local", "grid_sample_ms", "nonlocal_ms", 4, at_most=False),
 )
 PER_PIXEL = 1.3
 """Aim for the cost per pixel of the largest size over that of the smallest."""
@@ -69,8 +71,8 @@ def bench_gbp(
     """{"sizes": {size: {forward_ms, memcpy_ms, reference_ms, tape_ms, adjoint_ms, nonlocal_ms, …}}}."""
     with _one_thread():
         report("comparing the backends")
-        require_agreement(field(40, 56, learned=LEARNED))
-        return {"sizes": {size: bench_size(*parsed(size), repeats, report) for size in sizes}}
+        _require_agreement(field(40, 56, learned=_LEARNED))
+        return {"sizes": {size: _bench_size(*parsed(size), repeats, report) for size in sizes}}
 
 
 def parsed(size: str) -> tuple[int, int]:
@@ -106,27 +108,27 @@ def field(height: int, width: int, *, learned: int = 0, seed: int = 0) -> MRF:
     )
 
 
-def require_agreement(mrf: MRF) -> None:
+def _require_agreement(mrf: MRF) -> None:
     """Raise unless the C++ kernels give the belief and gradients of plain torch: no speed without truth."""
     found = {}
     for backend in ("reference", "cpu"):
         copy = _trainable(mrf)
-        answer = infer(copy, iterations=3, nonlocal_steps=STEPS, backend=backend)
+        answer = infer(copy, iterations=3, nonlocal_steps=_STEPS, backend=backend)
         gradients = torch.autograd.grad(answer.belief.mean.square().sum(), _parameters(copy))
         belief = answer.belief
         found[backend] = [belief.information.detach(), belief.precision.detach(), *gradients]
     for wanted, got in zip(found["reference"], found["cpu"], strict=True):
         difference = float((wanted - got).abs().max() / wanted.abs().max())
-        if not difference <= TOLERANCE:
+        if not difference <= _TOLERANCE:
             raise GbpnError(
-                f"the C++ kernels differ from plain torch by {difference:.1e} (allowed {TOLERANCE:.0e}): "
+                f"the C++ kernels differ from plain torch by {difference:.1e} (allowed {_TOLERANCE:.0e}): "
                 "their speed means nothing, so none is printed; rebuild with scripts/build_native.sh"
             )
 
 
-def bench_size(height: int, width: int, repeats: int, report: Callable[[str], None]) -> dict[str, Any]:
+def _bench_size(height: int, width: int, repeats: int, report: Callable[[str], None]) -> dict[str, Any]:
     """Every time at one size, in ms."""
-    plain, full = field(height, width).directed(), field(height, width, learned=LEARNED).directed()
+    plain, full = field(height, width).directed(), field(height, width, learned=_LEARNED).directed()
     label = f"{height}x{width}"
     report(f"{label}: sweeps and memcpy")
     row = _iteration_times(plain, repeats)
@@ -135,7 +137,7 @@ def bench_size(height: int, width: int, repeats: int, report: Callable[[str], No
     report(f"{label}: learned edges")
     row |= _nonlocal_times(full, repeats)
     row["inference13_ms"] = _fastest(
-        lambda: infer(full, iterations=LONG, nonlocal_steps=STEPS, backend="cpu", check=False),
+        lambda: infer(full, iterations=_LONG, nonlocal_steps=_STEPS, backend="cpu", check=False),
         1 + repeats // 4,
     )
     for solver in ("exact", "cg", "amg"):
@@ -147,7 +149,7 @@ def bench_size(height: int, width: int, repeats: int, report: Callable[[str], No
 def _iteration_times(mrf: MRF, repeats: int) -> dict[str, Any]:
     """forward_ms, memcpy_ms, tape_ms and adjoint_ms, in turns."""
     messages, trainable = Messages.empty(mrf), _trainable(mrf)
-    copy = _memcpy(TRAFFIC * mrf.weight.numel())
+    copy = _memcpy(_TRAFFIC * mrf.weight.numel())
     best: dict[str, float] = {}
 
     def note(name: str, start: float) -> None:
@@ -165,14 +167,14 @@ def _iteration_times(mrf: MRF, repeats: int) -> dict[str, Any]:
         start = time.thread_time()
         copy()
         note("memcpy", start)
-        for iterations in (1, 1 + MORE):
+        for iterations in (1, 1 + _MORE):
             with torch.no_grad():
                 run(mrf, iterations, "forward")
             belief = run(trainable, iterations, "tape")
             start = time.thread_time()
             torch.autograd.grad((belief.information, belief.precision), parameters, (cotangent, cotangent))
             note(f"adjoint{iterations}", start)
-    more = {n: (best[f"{n}{1 + MORE}"] - best[f"{n}1"]) / MORE for n in ("forward", "tape", "adjoint")}
+    more = {n: (best[f"{n}{1 + _MORE}"] - best[f"{n}1"]) / _MORE for n in ("forward", "tape", "adjoint")}
     return {"memcpy_ms": best["memcpy"], **{f"{name}_ms": value for name, value in more.items()}}
 
 
@@ -196,20 +198,20 @@ def _nonlocal_times(mrf: MRF, repeats: int) -> dict[str, Any]:
     total = Gaussian(0.1 * belief.information, 0.1 * belief.precision)
     edges = (far.weight[:, 0], far.difference[:, 0], far.offset[:, 0], far.damping)
     base = _grid(*mrf.shape[1:])
-    found = cpu.nonlocal_step(belief, total, *edges), grid_sample_step(belief, total, *edges, base)
+    found = cpu.nonlocal_step(belief, total, *edges), _grid_sample_step(belief, total, *edges, base)
     if not torch.allclose(found[0].precision, found[1].precision, rtol=1e-3, atol=1e-3):
         raise GbpnError("the learned-edge step differs from grid_sample: no speed is printed")
     times = {"nonlocal_ms": float("inf"), "grid_sample_ms": float("inf")}
     with torch.no_grad():
         for _ in range(repeats):
             ours = _fastest(lambda: cpu.nonlocal_step(belief, total, *edges), 1)
-            theirs = _fastest(lambda: grid_sample_step(belief, total, *edges, base), 1)
+            theirs = _fastest(lambda: _grid_sample_step(belief, total, *edges, base), 1)
             times["nonlocal_ms"] = min(times["nonlocal_ms"], ours)
             times["grid_sample_ms"] = min(times["grid_sample_ms"], theirs)
     return times
 
 
-def grid_sample_step(
+def _grid_sample_step(
     belief: Gaussian,
     total: Gaussian,
     weight: Tensor,
@@ -245,7 +247,7 @@ def _solve_time(height: int, width: int, solver: str) -> float | None:
     mrf = field(height, width)
     try:
         exact.solve(field(8, 8), solver=solver)  # imports are not part of the time
-        return _fastest(lambda: exact.solve(mrf, solver=solver, tolerance=RESIDUAL), 1)
+        return _fastest(lambda: exact.solve(mrf, solver=solver, tolerance=_RESIDUAL), 1)
     except BackendError:
         return None
 

@@ -30,17 +30,29 @@ from gbpn.gmcn.unit import GatedAttention
 from gbpn.model import GBPN, build
 from gbpn.pipeline import SparseDepth
 
+__all__ = [
+    "MODELS",
+    "POINTS",
+    "SIZES",
+    "Clock",
+    "bench_model",
+    "bench_models",
+    "matmul_rate",
+    "parsed",
+    "peak_memory",
+]
+
 Clock = Callable[[], float]
 
 MODELS = ("gbpn-1", "gbpn-2", "small")
 SIZES = ("256x320", "352x1216")
-CLOCKS: dict[str, Clock] = {"wall": time.perf_counter, "cpu": time.process_time}
+_CLOCKS: dict[str, Clock] = {"wall": time.perf_counter, "cpu": time.process_time}
 POINTS = 500
 """Measurements in the image; inference takes as long with any other number."""
 
 
 @dataclass(frozen=True)
-class AttentionCall:
+class _AttentionCall:
     """The size of one attention."""
 
     channels: int
@@ -65,7 +77,7 @@ def bench_models(
     report: Callable[[str], None] = lambda line: None,
 ) -> dict[str, Any]:
     """{"matmul_gflops", "threads", "models": {name: {size: {…_ms, peak_mb, params, macs, …}}}}."""
-    seconds = CLOCKS[clock]
+    seconds = _CLOCKS[clock]
     rates = [matmul_rate(seconds)]
     models: dict[str, dict[str, Any]] = {}
     for name in names:
@@ -230,14 +242,14 @@ def _stopwatch(module: nn.Module | None, seconds: Clock) -> Iterator[list[float]
 
 
 @torch.no_grad()
-def _attention_calls(model: GBPN, inputs: tuple[Tensor, Tensor, Tensor]) -> Counter[AttentionCall]:
+def _attention_calls(model: GBPN, inputs: tuple[Tensor, Tensor, Tensor]) -> Counter[_AttentionCall]:
     """Every attention of a forward pass; its own run also warms up."""
-    calls: Counter[AttentionCall] = Counter()
+    calls: Counter[_AttentionCall] = Counter()
 
     def note(layer: nn.Module, args: tuple[Tensor, ...]) -> None:
         assert isinstance(layer, GatedAttention)
         window = (layer.bias.shape[-1] + 1) // 2
-        calls[AttentionCall(layer.channels, layer.heads, window, layer.dilation, *args[0].shape[-2:])] += 1
+        calls[_AttentionCall(layer.channels, layer.heads, window, layer.dilation, *args[0].shape[-2:])] += 1
 
     layers = [layer for layer in model.modules() if isinstance(layer, GatedAttention)]
     hooks = [layer.register_forward_pre_hook(note) for layer in layers]
@@ -248,7 +260,7 @@ def _attention_calls(model: GBPN, inputs: tuple[Tensor, Tensor, Tensor]) -> Coun
 
 
 @torch.no_grad()
-def _attention_time(calls: Counter[AttentionCall], backend: str, repeats: int, seconds: Clock) -> float:
+def _attention_time(calls: Counter[_AttentionCall], backend: str, repeats: int, seconds: Clock) -> float:
     """Milliseconds of all these calls on channels-last tensors."""
     total = 0.0
     draw = partial(torch.randn, generator=torch.Generator().manual_seed(0))

@@ -19,8 +19,10 @@ from gbpn.train import optimiser as optimisation
 from gbpn.train.learner import Learner
 from gbpn.train.recipe import named
 
+__all__ = ["SIZE", "Split", "measure", "report"]
+
 SIZE = (228, 304)
-FORWARD, BACKWARD = ("gbpn::infer",), ("gbpn::infer_adjoint",)
+_FORWARD, _BACKWARD = ("gbpn::infer",), ("gbpn::infer_adjoint",)
 """Operators of belief propagation, by pass."""
 
 
@@ -94,8 +96,8 @@ def _step(
         forward=middle - start,
         backward=end - middle,
         optimizer=optimizer,
-        gbp_forward=sum(seconds.get(name, 0.0) for name in FORWARD),
-        gbp_backward=sum(seconds.get(name, 0.0) for name in BACKWARD),
+        gbp_forward=sum(seconds.get(name, 0.0) for name in _FORWARD),
+        gbp_backward=sum(seconds.get(name, 0.0) for name in _BACKWARD),
         batch=batch,
     )
 

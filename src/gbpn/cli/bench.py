@@ -8,6 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
+__all__ = ["app", "bench", "bench_gbp", "bench_model"]
+
 app = typer.Typer(help="Measure speed and memory on this machine.", no_args_is_help=True)
 
 
@@ -150,7 +152,7 @@ def _print_models(found: dict[str, Any]) -> None:
 
 
 @app.command("train")
-def bench_train(
+def _bench_train(
     model: Annotated[list[str] | None, typer.Option(help="Named configurations; repeatable")] = None,
     data: Annotated[Path | None, typer.Option(help="A pool to read; default: synthetic scenes")] = None,
     batch: Annotated[int, typer.Option(help="Samples per step")] = 2,
@@ -171,10 +173,10 @@ def bench_train(
     for column in ("model", "samples/s", "data", "network", "GBP forward", "GBP backward", "optimizer"):
         table.add_column(column, justify="right")
     for name, numbers in result["models"].items():
-        shares = [f"{100 * numbers[f'{part}_share']:.1f} %" for part in PARTS]
+        shares = [f"{100 * numbers[f'{part}_share']:.1f} %" for part in _PARTS]
         table.add_row(name, f"{numbers['samples_per_s']:.2f}", *shares)
     Console().print(table)
 
 
-PARTS = ("data", "network", "gbp_forward", "gbp_backward", "optimizer")
+_PARTS = ("data", "network", "gbp_forward", "gbp_backward", "optimizer")
 """Parts of a training step, in the order of the table."""

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from gbpn.predict.jobs import Job, Outcome, Run
     from gbpn.predict.sources import Sensor
 
-SOME_FAILED = 3
+__all__ = ["complete"]
+
+_SOME_FAILED = 3
 """Exit code if frames of a sequence failed."""
 
 
@@ -96,7 +98,7 @@ def complete(
         raise GbpnError(outcomes[0].message)
     _tell(console, outcomes, output)
     if any(outcome.state == "failed" for outcome in outcomes):
-        raise typer.Exit(SOME_FAILED)
+        raise typer.Exit(_SOME_FAILED)
 
 
 def _sensor(

@@ -9,6 +9,8 @@ import typer
 
 from gbpn.errors import InputError
 
+__all__ = ["convert"]
+
 
 def convert(
     source: Annotated[Path, typer.Argument(help="The authors' result_ema.pth, or a weight file of gbpn.")],

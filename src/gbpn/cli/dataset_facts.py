@@ -13,7 +13,9 @@ from gbpn.errors import InputError
 if TYPE_CHECKING:
     from gbpn.datasets.training_view import Dataset
 
-SAMPLED = 24
+__all__ = ["describe", "samples_per_second"]
+
+_SAMPLED = 24
 """Frames that are read for the densities and the depth range."""
 
 
@@ -36,7 +38,7 @@ def describe(
     if root is None and kind != "synthetic":
         raise InputError(f"where is the dataset? gbpn info ROOT --dataset {kind}")
     dataset = open_dataset(kind, root or "", split)
-    facts = dataset_facts(dataset)
+    facts = _dataset_facts(dataset)
     if recipe is not None:
         facts[f"samples/s through recipe {recipe} (one thread)"] = round(
             samples_per_second(dataset, recipe), 1
@@ -57,7 +59,7 @@ def describe(
         typer.echo(f"contact sheet → {sheet}")
 
 
-def dataset_facts(dataset: Dataset) -> dict[str, object]:
+def _dataset_facts(dataset: Dataset) -> dict[str, object]:
     """Frames per folder of names; sizes, densities and depths over a sample of the frames."""
     from collections import Counter
 
@@ -66,7 +68,7 @@ def dataset_facts(dataset: Dataset) -> dict[str, object]:
     from gbpn.datasets.selection import evenly_spaced
 
     folders = Counter(name.rsplit("/", 1)[0] if "/" in name else "." for name in dataset.names)
-    samples = [dataset.load(index) for index in evenly_spaced(len(dataset), SAMPLED)]
+    samples = [dataset.load(index) for index in evenly_spaced(len(dataset), _SAMPLED)]
     measured = [int((sample.sparse > 0).sum()) for sample in samples]
     targets = [sample.target for sample in samples if sample.target is not None]
     known = torch.cat([target[target > 0] for target in targets]) if targets else torch.empty(0)

@@ -9,6 +9,8 @@ import typer
 
 from gbpn.errors import GbpnError
 
+__all__ = ["demo"]
+
 
 def demo(
     output: Annotated[

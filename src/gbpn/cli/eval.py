@@ -11,6 +11,8 @@ import typer
 
 from gbpn.errors import InputError
 
+__all__ = ["KINDS", "DatasetName", "evaluate"]
+
 KINDS = ("nyuv2", "kitti", "void", "folder", "pool", "synthetic")
 DatasetName = Enum("DatasetName", {kind: kind for kind in KINDS}, type=str)  # type: ignore[misc]
 

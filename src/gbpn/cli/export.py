@@ -9,6 +9,8 @@ import typer
 
 from gbpn.errors import InputError
 
+__all__ = ["export"]
+
 
 def export(
     weights: Annotated[str, typer.Argument(help="Weights: name, file, folder or hub id.")] = "default",

@@ -10,6 +10,8 @@ import typer
 if TYPE_CHECKING:
     from gbpn.model import Model
 
+__all__ = ["SIZE", "info"]
+
 SIZE = (256, 320)
 """Height and width at which multiply-adds are stated."""
 

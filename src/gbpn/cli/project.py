@@ -14,7 +14,9 @@ from gbpn.errors import InputError
 if TYPE_CHECKING:
     from torch import Tensor
 
-DISTORTION_WARNING = 1.0
+__all__ = ["project"]
+
+_DISTORTION_WARNING = 1.0
 """Pixels of lens distortion above which a picture should be undistorted."""
 
 
@@ -177,7 +179,7 @@ def _project_colmap(console: object, folder: Path, output: Path, units: float) -
         raise InputError(f"{folder}: the model has no registered image")
     mean = total / len(model.pictures)
     console.print(f"{len(model.pictures)} images, {mean:.0f} points each on average → {output}", markup=False)
-    if worst[1] > DISTORTION_WARNING:
+    if worst[1] > _DISTORTION_WARNING:
         console.print(
             f"[yellow]warning:[/] lens distortion moves points by up to {worst[1]:.1f} pixels "
             f"({escape(shown(worst[0]))}); "

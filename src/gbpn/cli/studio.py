@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+__all__ = ["Device", "Host", "Port", "Weights", "serve", "studio"]
+
 Port = Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 takes any that is free.")]
 Host = Annotated[
     str, typer.Option(help="Address to listen on; beyond this machine, a token is printed with it.")

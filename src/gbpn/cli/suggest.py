@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+__all__ = ["suggest"]
+
 
 def suggest(
     image: Annotated[Path, typer.Argument(help="Image.")],

@@ -10,6 +10,8 @@ import typer
 if TYPE_CHECKING:
     from gbpn.train.loop import TrainingResult
 
+__all__ = ["train"]
+
 
 def train(
     recipe: Annotated[

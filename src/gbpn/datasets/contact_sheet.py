@@ -19,8 +19,10 @@ from gbpn.datasets.training_view import Dataset
 from gbpn.formats.images import to_pixels
 from gbpn.sample import Sample
 
-LABEL_HEIGHT = 14
-EDGE = 0.06
+__all__ = ["contact_sheet", "depth_edges", "depth_picture", "grown"]
+
+_LABEL_HEIGHT = 14
+_EDGE = 0.06
 """Relative depth step between neighbours that counts as an edge."""
 
 
@@ -61,7 +63,7 @@ def depth_edges(depth: Tensor) -> Tensor:
         length = depth.shape[axis] - 1
         first, second = depth.narrow(axis, 0, length), depth.narrow(axis, 1, length)
         both = known.narrow(axis, 0, length) & known.narrow(axis, 1, length)
-        step = (first - second).abs() > EDGE * torch.minimum(first, second)
+        step = (first - second).abs() > _EDGE * torch.minimum(first, second)
         edges.narrow(axis, 0, length).logical_or_(both & step)
     return edges
 
@@ -85,9 +87,9 @@ def _strip(sample: Sample, tile_width: int) -> Image.Image:
         depth_picture(target if share > 0.5 else grown(target, radius), limits, dim),
         Image.fromarray(to_pixels(outlined)),
     ]
-    strip = Image.new("RGB", (len(tiles) * size[0], size[1] + LABEL_HEIGHT), "white")
+    strip = Image.new("RGB", (len(tiles) * size[0], size[1] + _LABEL_HEIGHT), "white")
     for position, tile in enumerate(tiles):
-        strip.paste(tile.resize(size, Image.Resampling.BOX), (position * size[0], LABEL_HEIGHT))
+        strip.paste(tile.resize(size, Image.Resampling.BOX), (position * size[0], _LABEL_HEIGHT))
     count = int((sample.sparse > 0).sum())
     label = (
         f"{sample.name}   {width}x{height}   {count} measured   target {share:.0%}   "

@@ -29,15 +29,17 @@ from gbpn.formats.depth_files import read_depth
 from gbpn.formats.images import SUFFIXES, read_image
 from gbpn.sample import Sample
 
-TREE = "ROOT/{rgb/*.jpg, sparse/<name>.png|npy, gt/<name>.png|npy, intrinsics.txt}"
-IMAGE_FOLDERS = ("rgb", "image", "images", "color")
-SPARSE_FOLDERS = ("sparse", "sparse_depth", "lidar")
-TARGET_FOLDERS = ("gt", "ground_truth", "depth", "target")
-DEPTH_SUFFIXES = (".png", ".npy", ".npz", ".tiff", ".tif", ".exr")
+__all__ = ["FolderDataset"]
+
+_TREE = "ROOT/{rgb/*.jpg, sparse/<name>.png|npy, gt/<name>.png|npy, intrinsics.txt}"
+_IMAGE_FOLDERS = ("rgb", "image", "images", "color")
+_SPARSE_FOLDERS = ("sparse", "sparse_depth", "lidar")
+_TARGET_FOLDERS = ("gt", "ground_truth", "depth", "target")
+_DEPTH_SUFFIXES = (".png", ".npy", ".npz", ".tiff", ".tif", ".exr")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Files:
+class _Files:
     """Where the parts of one frame lie; None where there is none."""
 
     image: Path
@@ -64,7 +66,7 @@ class FolderDataset:
             self._files = _read_tree(Path(text) / split if (Path(text) / split).is_dir() else Path(text))
         if not self._files:
             raise DatasetError(
-                f"{root}: no picture found; expected {TREE}, a glob of pictures or a list file"
+                f"{root}: no picture found; expected {_TREE}, a glob of pictures or a list file"
             )
         self.names = _unique_names([files.image for files in self._files])
         if any(files.intrinsics is None for files in self._files):
@@ -113,16 +115,16 @@ def _camera(path: Path | None, height: int, width: int) -> Tensor:
     return intrinsics
 
 
-def _read_tree(root: Path) -> list[Files]:
+def _read_tree(root: Path) -> list[_Files]:
     if not root.is_dir():
-        raise DatasetError(f"{root}: no such folder; expected {TREE}")
-    folder = next((root / name for name in IMAGE_FOLDERS if (root / name).is_dir()), None)
+        raise DatasetError(f"{root}: no such folder; expected {_TREE}")
+    folder = next((root / name for name in _IMAGE_FOLDERS if (root / name).is_dir()), None)
     if folder is None:
-        raise DatasetError(f"{root}: none of {', '.join(IMAGE_FOLDERS)} in it; expected {TREE}")
+        raise DatasetError(f"{root}: none of {', '.join(_IMAGE_FOLDERS)} in it; expected {_TREE}")
     return [_siblings(path) for path in sorted(folder.iterdir()) if path.suffix.lower() in SUFFIXES]
 
 
-def _siblings(image: Path) -> Files:
+def _siblings(image: Path) -> _Files:
     """The other parts of the frame, in the folders beside the picture's."""
     root = image.parent.parent
     intrinsics = [
@@ -132,10 +134,10 @@ def _siblings(image: Path) -> Files:
         root / "intrinsics.json",
         root / "K.txt",
     ]
-    return Files(
+    return _Files(
         image=image,
-        sparse=_find(root, SPARSE_FOLDERS, image.stem),
-        target=_find(root, TARGET_FOLDERS, image.stem),
+        sparse=_find(root, _SPARSE_FOLDERS, image.stem),
+        target=_find(root, _TARGET_FOLDERS, image.stem),
         intrinsics=next((path for path in intrinsics if path.is_file()), None),
     )
 
@@ -145,13 +147,13 @@ def _find(root: Path, folders: tuple[str, ...], stem: str) -> Path | None:
     folder = next((root / name for name in folders if (root / name).is_dir()), None)
     if folder is None:
         return None
-    for suffix in DEPTH_SUFFIXES:
+    for suffix in _DEPTH_SUFFIXES:
         if (folder / f"{stem}{suffix}").is_file():
             return folder / f"{stem}{suffix}"
-    raise DatasetError(f"{folder}: no depth file called {stem} ({', '.join(DEPTH_SUFFIXES)})")
+    raise DatasetError(f"{folder}: no depth file called {stem} ({', '.join(_DEPTH_SUFFIXES)})")
 
 
-def _read_list(path: Path) -> list[Files]:
+def _read_list(path: Path) -> list[_Files]:
     frames = []
     with reading(path, "list", "one frame per line"):
         lines = path.read_text().splitlines()
@@ -167,7 +169,7 @@ def _read_list(path: Path) -> list[Files]:
         image, sparse, target, intrinsics = [*parts, None, None, None][:4]
         if image is None:
             raise InputError(f"{path}, line {number}: a frame needs an image")
-        frames.append(Files(image=image, sparse=sparse, target=target, intrinsics=intrinsics))
+        frames.append(_Files(image=image, sparse=sparse, target=target, intrinsics=intrinsics))
     return frames
 
 

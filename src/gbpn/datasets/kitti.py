@@ -33,17 +33,19 @@ from gbpn.formats.depth_files import KITTI_SCALE, read_depth
 from gbpn.formats.images import read_image
 from gbpn.sample import Sample
 
-SPLITS = ("train", "validation", "val", "selection", "test")
-ALIASES = {"evaluation": "selection"}
-CAMERAS = ("image_02", "image_03")
-RAW_FOLDERS = ("raw", "kitti_raw", "data_raw", "raw_data", ".")
-SELECTION_PARENTS = (".", "depth_selection", "data_depth_selection", "data_depth_selection/depth_selection")
+__all__ = ["NEAREST", "KittiDataset"]
+
+_SPLITS = ("train", "validation", "val", "selection", "test")
+_ALIASES = {"evaluation": "selection"}
+_CAMERAS = ("image_02", "image_03")
+_RAW_FOLDERS = ("raw", "kitti_raw", "data_raw", "raw_data", ".")
+_SELECTION_PARENTS = (".", "depth_selection", "data_depth_selection", "data_depth_selection/depth_selection")
 NEAREST = 1.0
 """Metres. A KITTI map whose farthest depth is nearer than this was saved with 8 bits."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Files:
+class _Files:
     """Where the parts of one frame lie."""
 
     name: str
@@ -73,15 +75,15 @@ class KittiDataset:
         `raw`: where the raw recordings lie. `holdout`: share of the training drives that are `validation`
         instead of `train`; the benchmark's own val and selection are for evaluation.
         """
-        split = ALIASES.get(split, split)
-        if split not in SPLITS:
-            raise InputError(f"split must be one of {', '.join(SPLITS)}; got {split!r}")
+        split = _ALIASES.get(split, split)
+        if split not in _SPLITS:
+            raise InputError(f"split must be one of {', '.join(_SPLITS)}; got {split!r}")
         self.root, self.height, self.width = Path(root), height, width
         if split in ("selection", "test"):
             self._files = _selected(self.root, split)
         else:
             folder = "train" if split == "validation" else split
-            raws = [Path(raw)] if raw else [self.root / n for n in RAW_FOLDERS]
+            raws = [Path(raw)] if raw else [self.root / n for n in _RAW_FOLDERS]
             self._files = _drives(self.root, folder, raws)
             if split != "val":
                 self._files = part(self._files, split, holdout, group=lambda f: f.name.split("/")[1])
@@ -131,9 +133,9 @@ def _read(path: Path, image: Tensor) -> Tensor:
     return depth
 
 
-def _selected(root: Path, split: str) -> list[Files]:
+def _selected(root: Path, split: str) -> list[_Files]:
     folder_name = {"selection": "val_selection_cropped", "test": "test_depth_completion_anonymous"}[split]
-    folders = [root / parent / folder_name for parent in SELECTION_PARENTS]
+    folders = [root / parent / folder_name for parent in _SELECTION_PARENTS]
     folder = next((folder for folder in folders if (folder / "image").is_dir()), None)
     if folder is None:
         raise DatasetError(
@@ -142,7 +144,7 @@ def _selected(root: Path, split: str) -> list[Files]:
     found = []
     for image in sorted((folder / "image").glob("*.png")):
         found.append(
-            Files(
+            _Files(
                 name=f"{split}/{image.stem}",
                 image=image,
                 sparse=folder / "velodyne_raw" / image.name.replace("_image_0000", "_velodyne_raw_0000"),
@@ -162,7 +164,7 @@ def _selected(root: Path, split: str) -> list[Files]:
     return found
 
 
-def _drives(root: Path, split: str, raws: list[Path]) -> list[Files]:
+def _drives(root: Path, split: str, raws: list[Path]) -> list[_Files]:
     bases = [root / "data_depth_velodyne" / split, root / split]
     base = next((base for base in bases if any(base.glob("*/proj_depth/velodyne_raw"))), None)
     if base is None:
@@ -176,7 +178,7 @@ def _drives(root: Path, split: str, raws: list[Path]) -> list[Files]:
         merged = root / split / drive.name
         date = drive.name[:10]
         recordings = [raw / date / drive.name for raw in raws]
-        for camera in CAMERAS:
+        for camera in _CAMERAS:
             maps = sorted((drive / "proj_depth" / "velodyne_raw" / camera).glob("*.png"))
             if not maps:
                 continue
@@ -188,7 +190,7 @@ def _drives(root: Path, split: str, raws: list[Path]) -> list[Files]:
             target = annotated / drive.name / "proj_depth" / "groundtruth" / camera
             suffix = ".jpg" if (pictures / f"{maps[0].stem}.jpg").is_file() else ".png"
             found += [
-                Files(
+                _Files(
                     name=f"{split}/{drive.name}/{camera}/{path.stem}",
                     image=pictures / f"{path.stem}{suffix}",
                     sparse=path,

@@ -30,11 +30,13 @@ from gbpn.formats.images import SUFFIXES, read_pixels, to_tensor
 from gbpn.sample import Sample
 from gbpn.sensors.speckles import drop_speckles
 
-TREE = "ROOT/<dataset>/<scene>/{meta.json, color/*.jpg, depth/*.png | lidar_raw/*.png}"
-SPLITS = ("train", "validation", "evaluation", "all")
-NYU_CROP = (228 / 240, 304 / 320)
+__all__ = ["DAMAGED", "MixedDataset", "Scene"]
+
+_TREE = "ROOT/<dataset>/<scene>/{meta.json, color/*.jpg, depth/*.png | lidar_raw/*.png}"
+_SPLITS = ("train", "validation", "evaluation", "all")
+_NYU_CROP = (228 / 240, 304 / 320)
 """Share of the rows and columns that the NYUv2 benchmark keeps; removes the white border of its pictures."""
-LIDAR_RINGS = 64
+_LIDAR_RINGS = 64
 DAMAGED = ("icl_nuim",)
 """Datasets whose copies hold random depths along edges (values down to 1 cm in rooms of metres)."""
 
@@ -101,12 +103,12 @@ class MixedDataset:
         `repeat` shows scenes of few frames more often in training: {"kitti": 3} counts all that start so
         three times.
         """
-        if split not in SPLITS:
-            raise InputError(f"split must be one of {', '.join(SPLITS)}; got {split!r}")
+        if split not in _SPLITS:
+            raise InputError(f"split must be one of {', '.join(_SPLITS)}; got {split!r}")
         if lidar not in ("raw", "filtered"):
             raise InputError(f"lidar must be raw or filtered; got {lidar!r}")
-        if lines is not None and (lines < 1 or LIDAR_RINGS % lines):
-            raise InputError(f"lines must divide {LIDAR_RINGS}; got {lines}")
+        if lines is not None and (lines < 1 or _LIDAR_RINGS % lines):
+            raise InputError(f"lines must divide {_LIDAR_RINGS}; got {lines}")
         if not 0 <= holdout < 1:
             raise InputError(f"holdout must be a share in [0, 1); got {holdout}")
         self.root = Path(root)
@@ -124,7 +126,7 @@ class MixedDataset:
                 self._frames += [(scene, picture.stem, picture) for picture in pictures] * times
         if not self._frames:
             chosen = f" among scenes {', '.join(scenes)}" if scenes else ""
-            raise DatasetError(f"{self.root}: no frame with role {split!r}{chosen}; expected {TREE}")
+            raise DatasetError(f"{self.root}: no frame with role {split!r}{chosen}; expected {_TREE}")
         self.names = [f"{scene.name}/{frame}" for scene, frame, _ in self._frames]
 
     def __len__(self) -> int:
@@ -136,7 +138,7 @@ class MixedDataset:
         if not (self.crop and self._frames[index][0].is_nyu):
             return sample
         height, width = sample.image.shape[-2:]
-        return geometry.center_crop(sample, round(height * NYU_CROP[0]), round(width * NYU_CROP[1]))
+        return geometry.center_crop(sample, round(height * _NYU_CROP[0]), round(width * _NYU_CROP[1]))
 
     def frame(self, index: int) -> Sample:
         """The whole frame as stored. `sparse` is zero for depth cameras: the protocol samples it."""
@@ -165,11 +167,11 @@ class MixedDataset:
         """Measured rings and what to predict: the accumulated sweeps, or the rings held out."""
         sparse = self._depth(scene, f"lidar_{self.lidar}", frame)
         accumulated = self.accumulated and (scene.folder / "gt_accum").is_dir()
-        lines = self.lines or (LIDAR_RINGS if accumulated else LIDAR_RINGS // 2)
-        if lines == LIDAR_RINGS:
+        lines = self.lines or (_LIDAR_RINGS if accumulated else _LIDAR_RINGS // 2)
+        if lines == _LIDAR_RINGS:
             return sparse, self._depth(scene, "gt_accum" if accumulated else "lidar_filtered", frame)
         ring = self._ring(scene.folder / "ring" / f"{frame}.png")
-        kept = torch.from_numpy((ring > 0) & (ring < 255) & ((ring - 1) % (LIDAR_RINGS // lines) == 0))
+        kept = torch.from_numpy((ring > 0) & (ring < 255) & ((ring - 1) % (_LIDAR_RINGS // lines) == 0))
         if accumulated:
             return sparse * kept, self._depth(scene, "gt_accum", frame)
         return sparse * kept, self._depth(scene, "lidar_filtered", frame) * ~kept
@@ -199,10 +201,10 @@ class MixedDataset:
 
 def _find_scenes(root: Path) -> list[Scene]:
     if not root.is_dir():
-        raise DatasetError(f"{root}: no such folder; expected {TREE}")
+        raise DatasetError(f"{root}: no such folder; expected {_TREE}")
     files = [file for pattern in ("meta.json", "*/meta.json", "*/*/meta.json") for file in root.glob(pattern)]
     if not files:
-        raise DatasetError(f"{root}: no meta.json below; expected {TREE}")
+        raise DatasetError(f"{root}: no meta.json below; expected {_TREE}")
     scenes = []
     for file in sorted(files):
         with reading(file, "JSON file", "an object with K and a positive depth_scale"):
@@ -218,7 +220,7 @@ def _find_scenes(root: Path) -> list[Scene]:
 def _pictures(scene: Scene) -> list[Path]:
     found = sorted(path for path in scene.folder.glob("color/*") if path.suffix.lower() in SUFFIXES)
     if not found:
-        raise DatasetError(f"{scene.folder / 'color'}: no picture; expected {TREE}")
+        raise DatasetError(f"{scene.folder / 'color'}: no picture; expected {_TREE}")
     return found
 
 

@@ -22,8 +22,10 @@ from gbpn.formats.arrays import require_numbers
 from gbpn.formats.images import to_tensor
 from gbpn.sample import Sample
 
-TREE = "ROOT/{train/<scene>/*.h5, val/official/*.h5}"
-FOLDERS = {"train": "train/**/*.h5", "validation": "train/**/*.h5", "evaluation": "val/official/*.h5"}
+__all__ = ["INTRINSICS", "NyuV2Dataset"]
+
+_TREE = "ROOT/{train/<scene>/*.h5, val/official/*.h5}"
+_FOLDERS = {"train": "train/**/*.h5", "validation": "train/**/*.h5", "evaluation": "val/official/*.h5"}
 INTRINSICS = (518.85790117450188, 519.46961112127485, 325.58244941119034, 253.73616633400465)
 """fx, fy, cx, cy at 640×480."""
 
@@ -40,12 +42,12 @@ class NyuV2Dataset:
         holdout: float = 0.0,
     ) -> None:
         """`holdout`: share of the training scenes that are `validation` instead of `train`."""
-        if split not in FOLDERS:
-            raise InputError(f"split must be one of {', '.join(FOLDERS)}; got {split!r}")
+        if split not in _FOLDERS:
+            raise InputError(f"split must be one of {', '.join(_FOLDERS)}; got {split!r}")
         self.root, self.crop = Path(root), crop
-        self._files = sorted(self.root.glob(FOLDERS[split]))
+        self._files = sorted(self.root.glob(_FOLDERS[split]))
         if not self._files:
-            raise DatasetError(f"{self.root}: no {FOLDERS[split]} below; expected {TREE}")
+            raise DatasetError(f"{self.root}: no {_FOLDERS[split]} below; expected {_TREE}")
         if split != "evaluation":
             self._files = part(self._files, split, holdout, group=lambda file: file.parent.name)
         self.names = [file.relative_to(self.root).with_suffix("").as_posix() for file in self._files]

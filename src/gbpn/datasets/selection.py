@@ -10,6 +10,8 @@ from typing import TypeVar
 
 from gbpn.errors import InputError
 
+__all__ = ["Item", "evenly_spaced", "part"]
+
 Item = TypeVar("Item")
 
 

@@ -14,6 +14,8 @@ from gbpn.augmentation.augmentations import Augmentation
 from gbpn.errors import InputError
 from gbpn.sample import Sample
 
+__all__ = ["Batch", "Dataset", "TrainingView", "collate"]
+
 
 class Dataset(Protocol):
     """Frames by index."""

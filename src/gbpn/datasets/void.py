@@ -18,9 +18,11 @@ from gbpn.formats.depth_files import KITTI_SCALE, read_depth
 from gbpn.formats.images import read_image
 from gbpn.sample import Sample
 
-TREE = "ROOT/void_<points>/{data/<sequence>/..., test_image.txt, test_sparse_depth.txt, ...}"
-LISTS = ("image", "sparse_depth", "ground_truth", "intrinsics")
-PREFIX = {"train": "train", "validation": "train", "evaluation": "test", "test": "test"}
+__all__ = ["VoidDataset"]
+
+_TREE = "ROOT/void_<points>/{data/<sequence>/..., test_image.txt, test_sparse_depth.txt, ...}"
+_LISTS = ("image", "sparse_depth", "ground_truth", "intrinsics")
+_PREFIX = {"train": "train", "validation": "train", "evaluation": "test", "test": "test"}
 
 
 class VoidDataset:
@@ -39,21 +41,21 @@ class VoidDataset:
 
         `holdout`: share of the training sequences that are `validation` instead of `train`.
         """
-        if split not in PREFIX:
-            raise InputError(f"split must be one of {', '.join(PREFIX)}; got {split!r}")
+        if split not in _PREFIX:
+            raise InputError(f"split must be one of {', '.join(_PREFIX)}; got {split!r}")
         root = Path(root)
         self.folder = root / f"void_{points}" if (root / f"void_{points}").is_dir() else root
         self.depth_range = depth_range
-        columns = [self._read_list(PREFIX[split], kind) for kind in LISTS]
-        lengths = {kind: len(column) for kind, column in zip(LISTS, columns, strict=True)}
+        columns = [self._read_list(_PREFIX[split], kind) for kind in _LISTS]
+        lengths = {kind: len(column) for kind, column in zip(_LISTS, columns, strict=True)}
         if len(set(lengths.values())) != 1:
             raise DatasetError(f"{self.folder}: the lists differ in length: {lengths}")
         self._files = list(zip(*columns, strict=True))
         if short := next((paths[0] for paths in self._files if len(paths[0].parts) < 3), None):
             raise DatasetError(f"{self.folder}: wanted <sequence>/image/<time>.png in the list; got {short}")
         if not self._files:
-            raise DatasetError(f"{self.folder}: the {PREFIX[split]} lists are empty")
-        if PREFIX[split] == "train":
+            raise DatasetError(f"{self.folder}: the {_PREFIX[split]} lists are empty")
+        if _PREFIX[split] == "train":
             self._files = part(self._files, split, holdout, group=lambda paths: paths[0].parts[-3])
         self.names = ["/".join((paths[0].parts[-3], paths[0].stem)) for paths in self._files]
 
@@ -87,7 +89,7 @@ class VoidDataset:
 
     def _read_list(self, prefix: str, kind: str) -> list[Path]:
         path = self.folder / f"{prefix}_{kind}.txt"
-        with reading(path, "list", TREE):
+        with reading(path, "list", _TREE):
             lines = path.read_text().splitlines()
             return [self._resolve(line.strip()) for line in lines if line.strip()]
 

@@ -34,6 +34,8 @@ from gbpn.evaluate.settings import Setting
 from gbpn.evaluate.submission import write_submission
 from gbpn.loading import load
 
+__all__ = ["Request", "list_suites", "perform", "protocol", "submit"]
+
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
@@ -68,7 +70,7 @@ class Request:
 def perform(request: Request, console: Console) -> Report:
     """Run, print the table, write the folder."""
     suite = suites.suite(request.suite)
-    plan = make_plan(request, suite)
+    plan = _make_plan(request, suite)
     dataset = plan.open()
     names = [dataset.names[i] for i in plan.frames(dataset)]
     with Progress(
@@ -100,11 +102,11 @@ def perform(request: Request, console: Console) -> Report:
         published=published.beside(suite.name, published.family(request.dataset, names))
         if suite.published
         else [],
-        extras=runtime_of(plan) if suite.name == "runtime" else {},
+        extras=_runtime_of(plan) if suite.name == "runtime" else {},
     )
     report.write(request.output)
     console.print(report.terminal())
-    write_page(request, suite, plan, report)
+    _write_page(request, suite, plan, report)
     if failed := report.to_json()["failed"]:
         first = escape(shown(failed[0], LONGEST_MESSAGE))
         console.print(f"[yellow]{len(failed)} failed, listed in the report; the first: {first}[/]")
@@ -123,7 +125,7 @@ def _require_some(lines: list[Line], store: Path) -> None:
         raise GbpnError(f"no frame could be evaluated; {reason} (all stand in {store})")
 
 
-def runtime_of(plan: Plan) -> dict[str, Any]:
+def _runtime_of(plan: Plan) -> dict[str, Any]:
     """Time, memory and parameters of all weights on the dataset's first frame, in this process alone."""
     dataset = plan.open()
     sample = plan.settings[0].measure(dataset.load(0))
@@ -144,7 +146,7 @@ def submit(request: Request, console: Console) -> int:
     """KITTI's submission folder, from the first weights or method."""
     if request.dataset != "kitti":
         raise InputError(f"submissions are for kitti; got {request.dataset}")
-    entry = make_plan(request, suites.suite("main")).entries[0]
+    entry = _make_plan(request, suites.suite("main")).entries[0]
     dataset = open_dataset(request.dataset, request.root, request.split, **request.options)
     with Progress(console=console) as progress:
         bar = progress.add_task(escape(f"{entry.name} → {request.output}"), total=len(dataset))
@@ -157,7 +159,7 @@ def submit(request: Request, console: Console) -> int:
     return done
 
 
-def write_page(request: Request, suite: suites.Suite, plan: Plan, report: Report) -> None:
+def _write_page(request: Request, suite: suites.Suite, plan: Plan, report: Report) -> None:
     """Plots and pictures as files, and all of it inside one index.html."""
     shown = [
         Picture(name=name, caption=caption, data=data, section="Plots")
@@ -170,7 +172,7 @@ def write_page(request: Request, suite: suites.Suite, plan: Plan, report: Report
     write_text(request.output / "index.html", page(report, shown, suite.axis, suite.metric))
 
 
-def make_plan(request: Request, suite: suites.Suite) -> Plan:
+def _make_plan(request: Request, suite: suites.Suite) -> Plan:
     """Methods and settings of a request, the suite's where nothing was said."""
     entries = [entry for spec in request.weights for entry in weight_entries(spec, request.outliers)]
     if suite.needs_weights and not entries:
@@ -184,7 +186,7 @@ def make_plan(request: Request, suite: suites.Suite) -> Plan:
     if not entries:
         raise InputError("nothing to evaluate: give --weights or --method")
     options = dict(request.options)
-    settings = make_settings(request, suite)
+    settings = _make_settings(request, suite)
     if request.dataset == "void":  # VOID has lists of its own for 150, 500 and 1500 points
         if len(request.points) > 1:
             raise InputError(
@@ -205,7 +207,7 @@ def make_plan(request: Request, suite: suites.Suite) -> Plan:
     )
 
 
-def make_settings(request: Request, suite: suites.Suite) -> tuple[Setting, ...]:
+def _make_settings(request: Request, suite: suites.Suite) -> tuple[Setting, ...]:
     """Every combination of what was asked for; the suite's own values for what was not."""
     out = list(suite.settings)
     asked: dict[str, tuple[Any, ...]] = {

@@ -23,7 +23,9 @@ from gbpn.sample import Sample
 from gbpn.show import pictures
 from gbpn.show.pictures import Array
 
-SHOWN_METHODS = 4
+__all__ = ["contact_sheets", "extremes", "learned_edges", "png", "propagation", "sheet"]
+
+_SHOWN_METHODS = 4
 
 
 def contact_sheets(plan: Plan, report: Report) -> list[Picture]:
@@ -33,7 +35,7 @@ def contact_sheets(plan: Plan, report: Report) -> list[Picture]:
         return []
     first = [row for row in report.rows if row.setting == leading.setting]
     rivals = sorted(first[1:], key=lambda row: row.values.get("rmse", np.inf))
-    shown = [leading.method, *(row.method for row in rivals[: SHOWN_METHODS - 1])]
+    shown = [leading.method, *(row.method for row in rivals[: _SHOWN_METHODS - 1])]
     entries = [entry for name in shown for entry in plan.entries if entry.name == name]
     predictors = [entry.load() for entry in entries]
     dataset = plan.open()

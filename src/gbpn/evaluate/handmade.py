@@ -18,6 +18,8 @@ from gbpn.gbp.exact import solve
 from gbpn.mrf import MRF, SYMMETRIC_RING, SymmetricEdges, clear_outside, shift
 from gbpn.sample import Sample
 
+__all__ = ["REWEIGHTING", "Weights", "diebel_thrun", "field", "gbp_handmade"]
+
 
 @dataclass(frozen=True, kw_only=True)
 class Weights:
@@ -33,10 +35,10 @@ class Weights:
     """Share of its precision that an edge across the strongest colour difference keeps."""
 
 
-HANDMADE = Weights()
+_HANDMADE = Weights()
 
 
-def field(sample: Sample, weights: Weights = HANDMADE) -> MRF:
+def field(sample: Sample, weights: Weights = _HANDMADE) -> MRF:
     """The field of one sample, [1, 1, H, W], float32."""
     measured = sample.sparse > 0
     unit = sample.sparse[measured].mean()

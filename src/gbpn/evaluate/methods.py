@@ -25,17 +25,28 @@ from gbpn.loading import load
 from gbpn.sample import Sample
 from gbpn.validity import measured
 
-HANDMADE: dict[str, Callable[..., DepthDistribution]] = {
+__all__ = [
+    "BASELINES",
+    "Entry",
+    "Predictor",
+    "distinct",
+    "method_entry",
+    "read_prediction",
+    "split_iterations",
+    "weight_entries",
+]
+
+_HANDMADE: dict[str, Callable[..., DepthDistribution]] = {
     "diebel_thrun": handmade.diebel_thrun,
     "gbp_handmade": handmade.gbp_handmade,
 }
-BASELINES = (*METHODS, *HANDMADE)
+BASELINES = (*METHODS, *_HANDMADE)
 """Names of all methods that need no weights."""
 
 Predictor = Callable[[Sequence[Sample], Setting], DepthDistribution]
 """Frames of one size in, their answers as one batch out."""
 
-WEIGHT_SUFFIXES = (".safetensors", ".pth", ".pt")
+_WEIGHT_SUFFIXES = (".safetensors", ".pth", ".pt")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,7 +84,7 @@ class Entry:
 
     def _function(self) -> Callable[..., Any]:
         """The baseline or imported function."""
-        known: dict[str, Callable[..., Any]] = {**METHODS, **HANDMADE}
+        known: dict[str, Callable[..., Any]] = {**METHODS, **_HANDMADE}
         return known.get(self.spec) or _import(self.spec)
 
 
@@ -96,11 +107,11 @@ def weight_entries(spec: str, outliers: str = "keep") -> list[Entry]:
     """One entry for a file or name that `gbpn.load` takes; for a folder of weight files one each, by name."""
     folder = Path(spec)
     if folder.is_dir() and not (folder / "model.safetensors").is_file():
-        files = sorted(p for p in folder.iterdir() if p.suffix in WEIGHT_SUFFIXES)
+        files = sorted(p for p in folder.iterdir() if p.suffix in _WEIGHT_SUFFIXES)
         if not files:
-            raise InputError(f"{folder}: no weight file ({', '.join(WEIGHT_SUFFIXES)}) in this folder")
+            raise InputError(f"{folder}: no weight file ({', '.join(_WEIGHT_SUFFIXES)}) in this folder")
         return [Entry(name=p.stem, spec=str(p), kind="weights", outliers=outliers) for p in files]
-    stem = folder.name if folder.is_dir() else folder.stem if folder.suffix in WEIGHT_SUFFIXES else spec
+    stem = folder.name if folder.is_dir() else folder.stem if folder.suffix in _WEIGHT_SUFFIXES else spec
     return [Entry(name=stem, spec=spec, kind="weights", outliers=outliers)]
 
 

@@ -10,7 +10,9 @@ from typing import Any
 from gbpn.evaluate.report import Report, best_of, header, setting_text, shown
 from gbpn.show.html_page import document, embedded
 
-STYLE = """
+__all__ = ["Picture", "page"]
+
+_STYLE = """
 * { box-sizing: border-box; }
 p { max-width: 75ch; } .faint { color: var(--faint); }
 .facts { display: flex; flex-wrap: wrap; gap: 10px 34px; margin: 18px 0; }
@@ -33,7 +35,7 @@ details { margin: 14px 0; } summary { cursor: pointer; color: var(--accent); }
 ul.failed { font-size: 13px; color: #a33; }
 """
 
-SCRIPT = """
+_SCRIPT = """
 for (const table of document.querySelectorAll('table.sortable')) {
   table.querySelectorAll('th').forEach((head, column) => head.addEventListener('click', () => {
     const body = table.tBodies[0], rows = [...body.rows];
@@ -82,7 +84,7 @@ def page(report: Report, pictures: Sequence[Picture], axis: str = "", metric: st
         )
     parts.append(_reading(report))
     body = "\n".join(part for part in parts if part)
-    return document(report.title, body, style=STYLE, script=SCRIPT)
+    return document(report.title, body, style=_STYLE, script=_SCRIPT)
 
 
 def _facts(report: Report) -> str:

@@ -13,8 +13,10 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-INK, FAINT = "#222222", "#9a9a9a"
-PALETTE = (
+__all__ = ["all_plots", "calibration", "label", "sparsification"]
+
+_INK, _FAINT = "#222222", "#9a9a9a"
+_PALETTE = (
     "#d1495b",
     "#00798c",
     "#edae49",
@@ -26,7 +28,7 @@ PALETTE = (
     "#17a589",
     "#b03a70",
 )
-LOGARITHMIC = ("points", "lines")
+_LOGARITHMIC = ("points", "lines")
 """Axes along which equal ratios are equal steps."""
 
 
@@ -37,12 +39,12 @@ def all_plots(report: Report, axis: str, metric: str) -> list[tuple[str, str, by
         caption = f"{header(metric)} over {axis}."
         if report.published:
             caption += " Dashed: published in the paper, on its own frames."
-        out.append((f"{metric}_over_{axis}", caption, over_axis(report, axis, metric)))
+        out.append((f"{metric}_over_{axis}", caption, _over_axis(report, axis, metric)))
     else:
         caption = f"{header(metric)}, mean over frames."
         if report.published:
             caption += " Grey: published in the paper, on its own frames."
-        out.append((metric, caption, bars(report, metric)))
+        out.append((metric, caption, _bars(report, metric)))
     single = _single_setting(report.rows)
     where = f" Here: {setting_text(single[0].setting)}." if single and axis else ""
     if any("sparsification" in row.table.curves() for row in single):
@@ -61,16 +63,16 @@ def all_plots(report: Report, axis: str, metric: str) -> list[tuple[str, str, by
     return out
 
 
-def bars(report: Report, metric: str) -> bytes:
+def _bars(report: Report, metric: str) -> bytes:
     """One bar per row, best first; published rows in grey."""
     entries = [(label(row), row.values[metric], False) for row in report.rows if metric in row.values]
     entries += [(f"{e['method']} (published)", e[metric], True) for e in report.published if metric in e]
     entries.sort(key=lambda entry: entry[1], reverse=best_of(metric) is max)
     entries = entries[:30]
     figure, axes = _figure(7.2, 0.6 + 0.27 * len(entries))
-    colours = [FAINT if printed else PALETTE[1] for _, _, printed in entries]
+    colours = [_FAINT if printed else _PALETTE[1] for _, _, printed in entries]
     drawn = axes.barh([name for name, _, _ in entries], [value for _, value, _ in entries], color=colours)
-    axes.bar_label(drawn, fmt="%.3f", padding=3, color=INK, fontsize=8)
+    axes.bar_label(drawn, fmt="%.3f", padding=3, color=_INK, fontsize=8)
     axes.invert_yaxis()
     axes.set_xlabel(header(metric))
     axes.margins(x=0.12)
@@ -78,13 +80,13 @@ def bars(report: Report, metric: str) -> bytes:
     return _png(figure)
 
 
-def over_axis(report: Report, axis: str, metric: str) -> bytes:
+def _over_axis(report: Report, axis: str, metric: str) -> bytes:
     """One line per method, measured ones solid, published ones dashed and grey."""
     from matplotlib.ticker import NullLocator, ScalarFormatter
 
     figure, axes = _figure(7.2, 4.2)
     for k, (name, points) in enumerate(_lines(report.rows, axis, metric).items()):
-        axes.plot(*zip(*points, strict=True), marker="o", ms=4, color=PALETTE[k % len(PALETTE)], label=name)
+        axes.plot(*zip(*points, strict=True), marker="o", ms=4, color=_PALETTE[k % len(_PALETTE)], label=name)
     printed: dict[str, list[tuple[float, float]]] = {}
     for entry in report.published:
         if metric in entry and axis in entry["setting"]:
@@ -92,17 +94,17 @@ def over_axis(report: Report, axis: str, metric: str) -> bytes:
     for name, points in printed.items():
         own = name.startswith("GBPN")
         axes.plot(
-            *zip(*sorted(points), strict=True), ls="--", lw=1.4 if own else 0.8, color=INK if own else FAINT
+            *zip(*sorted(points), strict=True), ls="--", lw=1.4 if own else 0.8, color=_INK if own else _FAINT
         )
         axes.annotate(
             name,
             sorted(points)[-1],
             fontsize=7,
-            color=INK if own else FAINT,
+            color=_INK if own else _FAINT,
             xytext=(3, 0),
             textcoords="offset points",
         )
-    if axis in LOGARITHMIC:
+    if axis in _LOGARITHMIC:
         axes.set_xscale("log")
         axes.set_yscale("log")
         places = sorted({row.setting[axis] for row in report.rows if axis in row.setting})
@@ -125,7 +127,7 @@ def sparsification(rows: Sequence[Row]) -> bytes:
     figure, axes = _figure(6.4, 4.2)
     share = [100 * f for f in FRACTIONS]
     for k, row in enumerate(r for r in rows if "sparsification" in r.table.curves()):
-        curves, colour = row.table.curves(), PALETTE[k % len(PALETTE)]
+        curves, colour = row.table.curves(), _PALETTE[k % len(_PALETTE)]
         text = f"{row.method} (AUSE {row.values['ause']:.3f} m)"
         axes.plot(share, curves["sparsification"], color=colour, label=text)
         axes.plot(share, curves["oracle"], color=colour, ls="--", lw=0.9)
@@ -139,14 +141,14 @@ def sparsification(rows: Sequence[Row]) -> bytes:
 def calibration(rows: Sequence[Row]) -> bytes:
     """Observed over nominal coverage."""
     figure, axes = _figure(6.4, 4.2)
-    axes.plot([0, 1], [0, 1], color=FAINT, ls="--", lw=1)
+    axes.plot([0, 1], [0, 1], color=_FAINT, ls="--", lw=1)
     for k, row in enumerate(r for r in rows if "calibration" in r.table.curves()):
         axes.plot(
             LEVELS,
             row.table.curves()["calibration"],
             marker="o",
             ms=3,
-            color=PALETTE[k % len(PALETTE)],
+            color=_PALETTE[k % len(_PALETTE)],
             label=row.method,
         )
     axes.set_xlabel("nominal interval")
@@ -190,7 +192,7 @@ def _figure(width: float, height: float) -> tuple[Figure, Axes]:
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(color="#e4e4e4", lw=0.7)
     axes.set_axisbelow(True)
-    axes.tick_params(labelsize=8, colors=INK)
+    axes.tick_params(labelsize=8, colors=_INK)
     return figure, axes
 
 

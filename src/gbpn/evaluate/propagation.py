@@ -22,6 +22,18 @@ from gbpn.sample import Sample
 from gbpn.show import pictures
 from gbpn.show.pictures import Array
 
+__all__ = [
+    "PANEL",
+    "WORDS",
+    "Step",
+    "edges_picture",
+    "frames",
+    "gif",
+    "keep_measurements",
+    "spread_pixels",
+    "steps",
+]
+
 PANEL = 420
 """Pixels; the widest panel that three of fit on a page. Wider frames are drawn smaller."""
 

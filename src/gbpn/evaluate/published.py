@@ -7,9 +7,11 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
+__all__ = ["beside", "family"]
+
 
 @cache
-def tables() -> dict[str, dict[str, Any]]:
+def _tables() -> dict[str, dict[str, Any]]:
     """By name: the paper's table, the dataset and suite it belongs to, its frames, and its rows."""
     text = (resources.files("gbpn.evaluate") / "published.json").read_text(encoding="utf-8")
     found: dict[str, dict[str, Any]] = json.loads(text)["tables"]
@@ -20,7 +22,7 @@ def beside(suite: str, family: str) -> list[dict[str, Any]]:
     """Published rows for a suite on a family of data ("nyuv2", "kitti", "void"); each names its table."""
     return [
         {**row, "published": table["table"], "frames": table["frames"]}
-        for table in tables().values()
+        for table in _tables().values()
         if table["suite"] == suite and table["dataset"] == family
         for row in table["rows"]
     ]

@@ -20,12 +20,14 @@ from gbpn.metrics import ERRORS, UNCERTAINTIES, MetricTable, Scores
 if TYPE_CHECKING:
     from rich.table import Table
 
-COLUMNS = ("rmse", "mae", "irmse", "rel", "delta_1.02", "delta_1.05", "delta_1.25", "rmse_drop_1pct", "ause")
+__all__ = ["Report", "Row", "best_of", "header", "rows", "setting_text", "shown"]
+
+_COLUMNS = ("rmse", "mae", "irmse", "rel", "delta_1.02", "delta_1.05", "delta_1.25", "rmse_drop_1pct", "ause")
 """What a short table shows; report.json and report.csv have everything."""
-NARROW = ("irmse", "delta_1.25")
+_NARROW = ("irmse", "delta_1.25")
 """Left out of these on a screen of 80 columns."""
 
-UNITS = {"irmse": "1/m", "imae": "1/m", "nll": "nats"} | dict.fromkeys(
+_UNITS = {"irmse": "1/m", "imae": "1/m", "nll": "nats"} | dict.fromkeys(
     ("rmse", "mae", "ause", "std", "rmse_drop_1pct", "rmse_drop_5pct"), "m"
 )
 """Fractions have none."""
@@ -140,7 +142,7 @@ class Report:
         """Columns of a short table: what any row has; `observed` only where a method left pixels out."""
         have = {name for row in self.rows for name in row.values}
         partial = any(row.values.get("observed", 1) < 1 for row in self.rows)
-        names = [name for name in COLUMNS if name in have]
+        names = [name for name in _COLUMNS if name in have]
         if self.suite == "confidence":
             names = ["rmse", *(name for name in UNCERTAINTIES if name in have)]
         return names + (["observed"] if partial else [])
@@ -151,7 +153,7 @@ class Report:
         from rich.markup import escape
         from rich.table import Table
 
-        names = [name for name in self.columns() if name not in NARROW]
+        names = [name for name in self.columns() if name not in _NARROW]
         ours = [entry for entry in self.published if entry["method"].startswith(("GBPN", "V"))]
         several = len({setting_text(row.setting) for row in self.rows}) > 1
         if several:
@@ -191,7 +193,7 @@ def rows(plan: Plan, lines: Sequence[Line], by_scene: bool = False) -> list[Row]
         groups.setdefault((scene, line["setting"], line["method"]), []).append(line)
     scenes = sorted({scene for scene, _, _ in groups})
     return [
-        _row(entry.name, ({"scene": scene} if by_scene else {}) | described(setting, plan), found)
+        _row(entry.name, ({"scene": scene} if by_scene else {}) | _described(setting, plan), found)
         for scene in scenes
         for setting in plan.settings
         for entry in plan.entries
@@ -199,7 +201,7 @@ def rows(plan: Plan, lines: Sequence[Line], by_scene: bool = False) -> list[Row]
     ]
 
 
-def described(setting: Setting, plan: Plan) -> dict[str, Any]:
+def _described(setting: Setting, plan: Plan) -> dict[str, Any]:
     """The setting as a report shows it, with the number of seeds where there are several."""
     listed = {"points": plan.options.get("points", 1500)} if plan.dataset == "void" else {}
     return listed | setting.describe() | ({"seeds": plan.seeds} if plan.seeds > 1 else {})
@@ -230,7 +232,7 @@ def header(name: str, units: bool = True) -> str:
         text = words.get(name, name.replace("rmse", "RMSE").replace("mae", "MAE"))
     if not units:
         text = text.replace("RMSE −", "drop").replace(" ", "")  # room is dear on a screen
-    return f"{text} [{UNITS[name]}]" if units and name in UNITS else text
+    return f"{text} [{_UNITS[name]}]" if units and name in _UNITS else text
 
 
 def shown(values: dict[str, Any], name: str) -> str:

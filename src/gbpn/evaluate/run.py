@@ -32,6 +32,8 @@ from gbpn.metrics import score
 from gbpn.sample import Sample
 from gbpn.validity import measured
 
+__all__ = ["Line", "Plan", "Task", "Worker", "run"]
+
 Line = dict[str, Any]
 
 

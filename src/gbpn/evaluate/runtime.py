@@ -15,18 +15,20 @@ from gbpn.model import GBPN, Model
 from gbpn.pipeline import SparseDepth
 from gbpn.sample import Sample
 
-REPEATS = 3
+__all__ = ["peak_memory", "split"]
+
+_REPEATS = 3
 
 
 @torch.inference_mode()
-def split(model: Model, sample: Sample, repeats: int = REPEATS) -> dict[str, Any]:
+def split(model: Model, sample: Sample, repeats: int = _REPEATS) -> dict[str, Any]:
     """Milliseconds a frame (least of `repeats`), in all and of belief propagation; the rest is the network.
 
     Memory is the process's peak on a CPU (so it includes the interpreter), and torch's own peak on a GPU.
     """
     device = next(model.parameters()).device
     image, sparse, intrinsics = (t[None].to(device) for t in (sample.image, sample.sparse, sample.intrinsics))
-    total = least(lambda: model(image, sparse, intrinsics), repeats, device)
+    total = _least(lambda: model(image, sparse, intrinsics), repeats, device)
     propagation = 0.0
     if isinstance(model, GBPN):
         messages, pipeline = None, model.pipeline()
@@ -42,7 +44,7 @@ def split(model: Model, sample: Sample, repeats: int = REPEATS) -> dict[str, Any
                 reweighting=model.config.reweighting,
                 check=False,
             )
-            propagation += least(once, repeats, device)
+            propagation += _least(once, repeats, device)
             messages = stage.inference.messages
     return {
         "size": f"{sample.image.shape[1]}×{sample.image.shape[2]}",
@@ -56,7 +58,7 @@ def split(model: Model, sample: Sample, repeats: int = REPEATS) -> dict[str, Any
     }
 
 
-def least(work: Callable[[], Any], repeats: int, device: torch.device) -> float:
+def _least(work: Callable[[], Any], repeats: int, device: torch.device) -> float:
     """Seconds of the fastest of `repeats` runs after one to warm up."""
     work()
     best = float("inf")

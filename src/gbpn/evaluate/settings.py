@@ -14,7 +14,9 @@ from gbpn.sensors import patterns
 from gbpn.sensors.corruption import relative_noise
 from gbpn.sensors.sampling import sparsify
 
-DEFAULT_POINTS = 500
+__all__ = ["Setting"]
+
+_DEFAULT_POINTS = 500
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,5 +80,5 @@ class Setting:
             return replace(sample, sparse=patterns.random_points(sample.sparse, rng, self.points))
         if sample.target is None:
             raise InputError(f"{sample.name}: no measurement and no ground truth to take some from")
-        count = min(self.points or DEFAULT_POINTS, sample.target.numel())
+        count = min(self.points or _DEFAULT_POINTS, sample.target.numel())
         return replace(sample, sparse=patterns.fixed_positions(sample.target, count, seed))

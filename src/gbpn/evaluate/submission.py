@@ -17,14 +17,16 @@ from gbpn.evaluate.methods import Predictor
 from gbpn.evaluate.settings import Setting
 from gbpn.formats.depth_files import write_depth
 
+__all__ = ["SCALE", "check_submission", "to_full_height", "write_submission"]
+
 SCALE = 256.0
-FURTHEST = 65535 / SCALE
+_FURTHEST = 65535 / SCALE
 """Metres that fit 16 bits; also far beyond any target."""
-SMALLEST = 1 / SCALE
+_SMALLEST = 1 / SCALE
 """Metres. The server reads 0 as missing and wants every pixel, so nothing is written below this."""
 
 
-def file_name(name: str) -> str:
+def _file_name(name: str) -> str:
     """The server's file name of a frame: the last part of its name, as .png."""
     return name.rpartition("/")[2].removesuffix(".png") + ".png"
 
@@ -33,7 +35,7 @@ def write_submission(
     dataset: Dataset, predict: Predictor, folder: Path, progress: Callable[[int, int], None] | None = None
 ) -> int:
     """Complete every frame as the sensor gave it and write its PNG; returns their number."""
-    names = [file_name(name) for name in dataset.names]
+    names = [_file_name(name) for name in dataset.names]
     if len(set(names)) != len(names):
         raise InputError("two frames would get the same file name: a submission needs the flat test split")
     for index, name in enumerate(names):
@@ -44,7 +46,7 @@ def write_submission(
                 f"{dataset.names[index]}: some pixels have no depth; the server wants all of them"
             )
         write_depth(
-            folder / name, to_full_height(mean, whole.image.shape[1:]).clamp(SMALLEST, FURTHEST), SCALE
+            folder / name, to_full_height(mean, whole.image.shape[1:]).clamp(_SMALLEST, _FURTHEST), SCALE
         )
         if progress:
             progress(index + 1, len(names))
@@ -63,7 +65,7 @@ def to_full_height(mean: Tensor, size: Sequence[int]) -> Tensor:
 
 def check_submission(dataset: Dataset, folder: Path) -> None:
     """Raise unless every frame has its file, and every file is 16 bits, of its frame's size and full."""
-    wanted = {file_name(name): index for index, name in enumerate(dataset.names)}
+    wanted = {_file_name(name): index for index, name in enumerate(dataset.names)}
     have = {path.name for path in folder.glob("*.png")}
     if missing := sorted(set(wanted) - have):
         raise InputError(f"{folder}: {len(missing)} of {len(wanted)} frames are missing, first {missing[0]}")

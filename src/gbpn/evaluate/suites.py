@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from gbpn.errors import InputError
 from gbpn.evaluate.settings import Setting
 
+__all__ = ["FAST", "POINTS", "SUITES", "Suite", "suite"]
+
 POINTS = (10, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 20000)
-LINES = (8, 16, 32, 64)
-NOISE = (0.0, 0.01, 0.02, 0.03, 0.04, 0.05)
-ITERATIONS = (5, 7, 9, 11, 13)
+_LINES = (8, 16, 32, 64)
+_NOISE = (0.0, 0.01, 0.02, 0.03, 0.04, 0.05)
+_ITERATIONS = (5, 7, 9, 11, 13)
 FAST = ("nearest", "linear", "natural_neighbour", "ip_basic", "guided", "fast_global", "gbp_handmade")
 """Baselines that take well under a second a frame."""
 
@@ -62,13 +64,13 @@ SUITES: dict[str, Suite] = {
         Suite(
             name="lines",
             about="LiDAR thinned to 8, 16, 32 and 64 scan lines.",
-            settings=tuple(Setting(lines=n) for n in LINES),
+            settings=tuple(Setting(lines=n) for n in _LINES),
             axis="lines",
         ),
         Suite(
             name="noise",
             about="Relative errors of up to 5 % in the measurements.",
-            settings=tuple(Setting(noise=n) for n in NOISE),
+            settings=tuple(Setting(noise=n) for n in _NOISE),
             axis="noise",
         ),
         Suite(
@@ -80,7 +82,7 @@ SUITES: dict[str, Suite] = {
         Suite(
             name="iterations",
             about="Fewer and more belief propagation iterations with the same weights.",
-            settings=tuple(Setting(iterations=n) for n in ITERATIONS),
+            settings=tuple(Setting(iterations=n) for n in _ITERATIONS),
             axis="iterations",
             methods=("gbp_handmade",),
         ),

@@ -25,7 +25,7 @@ from gbpn.model import GBPN, Model
 from gbpn.padding import SMALLEST_SIDE
 from gbpn.runtime.manifest import FORMAT, MANIFEST, VERSION
 
-__all__ = ["FORMS", "PRECISIONS", "export"]
+__all__ = ["FORMS", "PRECISIONS", "export", "smallest_multiple"]
 
 FORMS = ("pure", "runtime")
 PRECISIONS = ("float32", "float16")

@@ -13,13 +13,13 @@ from gbpn.gmcn.field_parameters import ChannelLayout
 from gbpn.model import GBPN
 from gbpn.mrf import LocalEdges
 
-__all__ = ["SEEN", "FirstNetwork", "SecondNetwork", "WholeModel", "carried_names", "field_names"]
+__all__ = ["SEEN", "FirstNetwork", "SecondNetwork", "WholeModel", "stated_std"]
 
 SEEN = SecondStageInput._fields
 """What the second network looks at besides what the first one hands on."""
 
 
-def field_names(layout: ChannelLayout) -> tuple[str, ...]:
+def _field_names(layout: ChannelLayout) -> tuple[str, ...]:
     """What a stage draws, by the names that the native inference gives its tensors."""
     names: tuple[str, ...] = ("unary", "residual", "local_weight", "local_difference", "local_damping")
     if layout.nonlocal_edges:
@@ -27,7 +27,7 @@ def field_names(layout: ChannelLayout) -> tuple[str, ...]:
     return names
 
 
-def carried_names(model: GBPN) -> tuple[str, ...]:
+def _carried_names(model: GBPN) -> tuple[str, ...]:
     """What the first network hands on to the second."""
     if model.second is None:
         return ()
@@ -38,7 +38,7 @@ def carried_names(model: GBPN) -> tuple[str, ...]:
 
 
 def _drawn(parameters: FieldParameters) -> tuple[Tensor, ...]:
-    """In the order of `field_names`, both directions of every edge written out."""
+    """In the order of `_field_names`, both directions of every edge written out."""
     local: LocalEdges = parameters.local.directed()
     near = (parameters.unary, parameters.residual, local.weight, local.difference, local.damping)
     if (far := parameters.nonlocal_) is not None:
@@ -52,7 +52,7 @@ class FirstNetwork(nn.Module):
     def __init__(self, model: GBPN) -> None:
         super().__init__()
         self.network = model.first
-        self.outputs = (*field_names(model.first.layout), *carried_names(model))
+        self.outputs = (*_field_names(model.first.layout), *_carried_names(model))
 
     def forward(self, image: Tensor, intrinsics: Tensor) -> tuple[Tensor, ...]:
         parameters = self.network.draw(image, intrinsics)
@@ -70,8 +70,8 @@ class SecondNetwork(nn.Module):
         super().__init__()
         assert model.second is not None
         self.network: GMCN | Refiner = model.second
-        self.outputs = field_names(model.second.layout)
-        self.carried = carried_names(model)
+        self.outputs = _field_names(model.second.layout)
+        self.carried = _carried_names(model)
 
     def forward(
         self,

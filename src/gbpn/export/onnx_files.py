@@ -20,14 +20,14 @@ from gbpn.errors import BackendError
 
 __all__ = ["exported_program", "require_packages", "store_half", "write_onnx"]
 
-NEEDED = ("onnx", "onnxscript")
-OPSET = 18
+_NEEDED = ("onnx", "onnxscript")
+_OPSET = 18
 """Known to every runtime of the last years."""
 
 
 def require_packages() -> None:
     """Raise unless the packages that write ONNX are installed."""
-    if missing := [name for name in NEEDED if importlib.util.find_spec(name) is None]:
+    if missing := [name for name in _NEEDED if importlib.util.find_spec(name) is None]:
         raise BackendError(f'ONNX files need {" and ".join(missing)}: pip install "gbpn[onnx]"')
 
 
@@ -81,7 +81,7 @@ def write_onnx(
             (),
             input_names=list(inputs),
             output_names=list(outputs),
-            opset_version=OPSET,
+            opset_version=_OPSET,
             dynamo=True,
             verbose=False,
         )

@@ -12,7 +12,7 @@ from numpy.lib import format as npy
 
 __all__ = ["numeric", "read_npy", "read_npz", "require_numbers"]
 
-HOW = "; GBPN_MAX_MEGAPIXELS raises the limit"
+_HOW = "; GBPN_MAX_MEGAPIXELS raises the limit"
 
 
 def read_npy(path: Path, most: int | None = None) -> np.ndarray:
@@ -37,7 +37,9 @@ def require_numbers(shape: tuple[int, ...], kind: np.dtype[Any], most: int | Non
     if kind.kind not in "fiu":
         raise ValueError(f"wanted integers or floating point numbers; got {str(kind)[:60]}")
     if min(shape, default=1) < 0 or (most is not None and math.prod(shape) > most):
-        raise ValueError(f"the declared shape {list(shape)[:4]} is more than the {most} numbers allowed{HOW}")
+        raise ValueError(
+            f"the declared shape {list(shape)[:4]} is more than the {most} numbers allowed{_HOW}"
+        )
 
 
 def numeric(values: Any) -> np.ndarray:

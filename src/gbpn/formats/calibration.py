@@ -20,9 +20,18 @@ from gbpn.camera import require_camera
 from gbpn.errors import DatasetError, InputError
 from gbpn.formats.arrays import read_npy
 
-LARGEST_MATRIX = 1_000_000
+__all__ = [
+    "SensorCalibration",
+    "intrinsics_of",
+    "kitti_calibration",
+    "kitti_intrinsics",
+    "read_extrinsics",
+    "read_intrinsics",
+]
+
+_LARGEST_MATRIX = 1_000_000
 """Bytes of a file with one matrix."""
-FARTHEST_SENSOR = 1e8
+_FARTHEST_SENSOR = 1e8
 """Metres between the origin of a cloud and the camera; map coordinates count from the edge of a zone."""
 
 
@@ -81,9 +90,9 @@ def read_extrinsics(path: str | Path) -> Tensor:
 def _require_rigid(path: Path, matrix: np.ndarray) -> None:
     """Raise unless [4, 4] turns and moves, and nothing else."""
     turn = matrix[:3, :3]
-    if not (np.isfinite(matrix).all() and np.abs(matrix).max() < FARTHEST_SENSOR):
+    if not (np.isfinite(matrix).all() and np.abs(matrix).max() < _FARTHEST_SENSOR):
         raise DatasetError(
-            f"{shown(path)}: a pose must be finite and within {FARTHEST_SENSOR:g} m; got "
+            f"{shown(path)}: a pose must be finite and within {_FARTHEST_SENSOR:g} m; got "
             f"{shown(matrix.tolist())}"
         )
     if not np.allclose(turn @ turn.T, np.eye(3), atol=1e-2) or np.linalg.det(turn) < 0:
@@ -92,7 +101,7 @@ def _require_rigid(path: Path, matrix: np.ndarray) -> None:
         )
 
 
-def read_kitti_table(path: str | Path) -> dict[str, np.ndarray]:
+def _read_kitti_table(path: str | Path) -> dict[str, np.ndarray]:
     """KITTI's `name: numbers` lines; lines without numbers (dates) are left out."""
     with reading(path, "calibration file", "KITTI's lines of a name and numbers") as file:
         lines = file.read_text(errors="replace").splitlines()
@@ -112,7 +121,7 @@ def read_kitti_table(path: str | Path) -> dict[str, np.ndarray]:
 
 def kitti_intrinsics(path: str | Path, camera: int = 2) -> Tensor:
     """[3, 3] float32 of a rectified camera from calib_cam_to_cam.txt or calib.txt."""
-    table = read_kitti_table(path)
+    table = _read_kitti_table(path)
     for name in (f"P_rect_{camera:02}", f"P{camera}"):
         if name in table and table[name].size == 12:
             return _named(Path(path), table[name])
@@ -133,7 +142,7 @@ def kitti_calibration(path: str | Path, camera: int = 2) -> SensorCalibration:
 
 
 def _kitti_calibration(path: Path, camera: int) -> SensorCalibration:
-    table = read_kitti_table(path)
+    table = _read_kitti_table(path)
     projection = table.get(f"P_rect_{camera:02}", table.get(f"P{camera}"))
     if projection is None or projection.size != 12:
         raise DatasetError(f"{path}: neither P_rect_{camera:02} nor P{camera} with 12 numbers in it")
@@ -163,7 +172,7 @@ def _scanner_to_reference(path: Path, table: dict[str, np.ndarray]) -> np.ndarra
     beside = path.parent / "calib_velo_to_cam.txt"
     if not beside.is_file():
         raise DatasetError(f"{path}: no Tr in it and no calib_velo_to_cam.txt beside it")
-    scanner = read_kitti_table(beside)
+    scanner = _read_kitti_table(beside)
     if "R" not in scanner or "T" not in scanner:
         raise DatasetError(f"{beside}: expected lines R: (9 numbers) and T: (3 numbers)")
     rigid[:3, :3], rigid[:3, 3] = scanner["R"].reshape(3, 3), scanner["T"]
@@ -172,7 +181,7 @@ def _scanner_to_reference(path: Path, table: dict[str, np.ndarray]) -> np.ndarra
 
 def _read_numbers(path: Path, key: str) -> np.ndarray:
     with reading(path, "file of numbers", f"a matrix ({key}) of 3×3, 3×4, 4×4 or four numbers"):
-        if path.stat().st_size > LARGEST_MATRIX:
+        if path.stat().st_size > _LARGEST_MATRIX:
             raise ValueError(f"a file of {path.stat().st_size} bytes")
         if path.suffix == ".npy":
             return read_npy(path).astype(np.float64)

@@ -21,6 +21,8 @@ from gbpn.border import reading, require_size, shown
 from gbpn.camera import fitted_intrinsics
 from gbpn.errors import DatasetError, InputError
 
+__all__ = ["MODELS", "Camera", "Reconstruction", "RegisteredImage", "SparseView", "read_model", "sparse_view"]
+
 MODELS = {
     0: ("SIMPLE_PINHOLE", 3),
     1: ("PINHOLE", 4),
@@ -35,11 +37,11 @@ MODELS = {
     10: ("THIN_PRISM_FISHEYE", 12),
 }
 """COLMAP's number → name and count of parameters."""
-SINGLE_FOCAL = ("SIMPLE_PINHOLE", "SIMPLE_RADIAL", "RADIAL")
-PARAMETERS = dict(MODELS.values())
-LONGEST_NAME = 4096
+_SINGLE_FOCAL = ("SIMPLE_PINHOLE", "SIMPLE_RADIAL", "RADIAL")
+_PARAMETERS = dict(MODELS.values())
+_LONGEST_NAME = 4096
 """Bytes of the name of an image."""
-UNDERSTOOD = ("SIMPLE_PINHOLE", "PINHOLE", "SIMPLE_RADIAL", "RADIAL", "OPENCV", "FULL_OPENCV")
+_UNDERSTOOD = ("SIMPLE_PINHOLE", "PINHOLE", "SIMPLE_RADIAL", "RADIAL", "OPENCV", "FULL_OPENCV")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,7 +145,7 @@ def _camera(model: Reconstruction, picture: RegisteredImage) -> Camera:
             f"{name}: its camera {picture.camera} is not among the {len(model.cameras)} there are"
         )
     camera = model.cameras[picture.camera]
-    wanted = PARAMETERS.get(camera.model)
+    wanted = _PARAMETERS.get(camera.model)
     if wanted is not None and len(camera.parameters) != wanted:
         raise DatasetError(
             f"{name}: a {camera.model} camera has {wanted} parameters; got {len(camera.parameters)}"
@@ -192,13 +194,13 @@ def _view(
 
 def _pinhole(camera: Camera) -> tuple[float, float, float, float, np.ndarray]:
     """fx, fy, cx, cy with pixel centres at integers, and (k1, k2, p1, p2, k3, k4, k5, k6)."""
-    if camera.model not in UNDERSTOOD:
+    if camera.model not in _UNDERSTOOD:
         raise InputError(
             f"camera model {shown(camera.model)} is not a pinhole with radial and tangential distortion: "
             "run 'colmap image_undistorter' and use its output"
         )
     values = camera.parameters
-    if camera.model in SINGLE_FOCAL:
+    if camera.model in _SINGLE_FOCAL:
         fx, fy, cx, cy, rest = values[0], values[0], values[1], values[2], values[3:]
     else:
         fx, fy, cx, cy, rest = values[0], values[1], values[2], values[3], values[4:]
@@ -289,8 +291,8 @@ def _binary_pictures(path: Path) -> list[RegisteredImage]:
             letters = bytearray()
             while (letter := _exactly(file, 1)) != b"\0":
                 letters += letter
-                if len(letters) > LONGEST_NAME:
-                    raise ValueError(f"the name of an image is longer than {LONGEST_NAME} bytes")
+                if len(letters) > _LONGEST_NAME:
+                    raise ValueError(f"the name of an image is longer than {_LONGEST_NAME} bytes")
             count = _take(file, "Q")[0]
             observed = np.frombuffer(
                 _exactly(file, 24 * count), np.dtype([("xy", "<f8", 2), ("point", "<i8")])

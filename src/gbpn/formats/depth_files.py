@@ -22,6 +22,18 @@ from gbpn.errors import BackendError, DatasetError, InputError
 from gbpn.formats.arrays import read_npy, read_npz
 from gbpn.formats.images import open_picture
 
+__all__ = [
+    "FARTHEST_PLAUSIBLE",
+    "KITTI_SCALE",
+    "MILLIMETRES",
+    "NEAREST_PLAUSIBLE",
+    "DepthRangeWarning",
+    "implausible",
+    "read_depth",
+    "require_scale",
+    "write_depth",
+]
+
 MILLIMETRES = 1000.0
 """Scale of depth cameras' 16-bit PNGs."""
 KITTI_SCALE = 256.0

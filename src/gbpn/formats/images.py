@@ -20,10 +20,24 @@ from torch import Tensor
 from gbpn.atomic_files import replacing
 from gbpn.border import most_pixels, reading, require_size
 
+__all__ = [
+    "KINDS",
+    "SUFFIXES",
+    "open_picture",
+    "orientation_notice",
+    "picture_pixels",
+    "read_image",
+    "read_pixels",
+    "to_pixels",
+    "to_tensor",
+    "turned",
+    "write_image",
+]
+
 SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".webp", ".tif", ".tiff", ".ppm")
 KINDS = ("PNG", "JPEG", "MPO", "BMP", "WEBP", "TIFF", "PPM", "GIF", "JPEG2000", "AVIF")
 """What is opened, whatever a file is called."""
-UPRIGHT = 1
+_UPRIGHT = 1
 """EXIF's orientation of a picture that is stored as it is seen."""
 
 
@@ -79,7 +93,7 @@ def _unit_grey(grey: np.ndarray) -> np.ndarray:
 def turned(picture: Image.Image) -> bool:
     """Whether EXIF says that the picture is stored in another orientation than it is seen in."""
     try:
-        return bool(2 <= int(picture.getexif().get(ExifTags.Base.Orientation) or UPRIGHT) <= 8)
+        return bool(2 <= int(picture.getexif().get(ExifTags.Base.Orientation) or _UPRIGHT) <= 8)
     except Exception:  # damaged EXIF is no reason to refuse the picture
         return False
 

@@ -18,13 +18,15 @@ from gbpn.border import reading, shown
 from gbpn.errors import BackendError, DatasetError
 from gbpn.formats.arrays import read_npy
 
-PLY_TYPES = {
+__all__ = ["lzf_decompress", "read_points"]
+
+_PLY_TYPES = {
     "char": "i1", "int8": "i1", "uchar": "u1", "uint8": "u1",
     "short": "i2", "int16": "i2", "ushort": "u2", "uint16": "u2",
     "int": "i4", "int32": "i4", "uint": "u4", "uint32": "u4",
     "float": "f4", "float32": "f4", "double": "f8", "float64": "f8",
 }  # fmt: skip
-PCD_KINDS = {"I": "i", "U": "u", "F": "f"}
+_PCD_KINDS = {"I": "i", "U": "u", "F": "f"}
 
 
 def read_points(path: str | Path) -> np.ndarray:
@@ -70,7 +72,7 @@ def _read_ply(path: Path) -> np.ndarray:
     for name, count, properties in elements:
         if any(kind == "list" for _, kind in properties):
             raise ValueError(f"element {name} with lists stands before the vertices")
-        record = np.dtype([(label, order + PLY_TYPES[kind]) for label, kind in properties])
+        record = np.dtype([(label, order + _PLY_TYPES[kind]) for label, kind in properties])
         if name == "vertex":
             table = np.frombuffer(body, record, count=count, offset=start)
             return np.stack([table[axis] for axis in "xyz"], axis=1)
@@ -127,7 +129,7 @@ def _read_pcd(path: Path) -> np.ndarray:
     if count < 0:
         raise ValueError(f"{count} points")
     repeats = [int(word) for word in header.get("COUNT", ["1"] * len(fields))]
-    kinds = [PCD_KINDS[kind] + size for kind, size in zip(header["TYPE"], header["SIZE"], strict=True)]
+    kinds = [_PCD_KINDS[kind] + size for kind, size in zip(header["TYPE"], header["SIZE"], strict=True)]
     record = np.dtype(
         [(f"{field}#{place}", f"<{kind}", (repeat,)) for place, (field, kind, repeat)
          in enumerate(zip(fields, kinds, repeats, strict=True))]

@@ -13,6 +13,8 @@ from gbpn.gbp import operators
 from gbpn.gbp.state import Messages
 from gbpn.mrf import MRF, LocalEdges
 
+__all__ = ["infer", "nonlocal_step", "simd_level", "sweep"]
+
 
 def sweep(
     base: Gaussian,

@@ -14,6 +14,8 @@ from gbpn.gaussian import Gaussian
 from gbpn.gbp.state import Inference, Messages, Snapshot
 from gbpn.mrf import DIRECTIONS, MRF, LocalEdges, NonLocalEdges
 
+__all__ = ["BACKWARDS", "at", "choose_backend", "infer", "load_backend"]
+
 BACKWARDS = ("tape", "recompute")
 
 

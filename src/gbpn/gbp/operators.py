@@ -21,11 +21,23 @@ from torch import Tensor
 
 from gbpn.backends import native
 
+__all__ = [
+    "EDGES",
+    "infer",
+    "infer_adjoint",
+    "nonlocal_step",
+    "rows",
+    "simd_level",
+    "sweep",
+    "sweep_adjoint",
+    "tape_planes",
+]
+
 _native = native()
-TAPES = ("none", "tape", "recompute")
+_TAPES = ("none", "tape", "recompute")
 
 
-class Field(NamedTuple):
+class _Field(NamedTuple):
     """What an inference reads; the native module knows these tensors by the same names."""
 
     unary_information: Tensor
@@ -43,13 +55,13 @@ class Field(NamedTuple):
     nonlocal_damping: Tensor | None
 
 
-MESSAGES = Field._fields[2:6]
-OUTCOME = ("belief_information", "belief_precision", *MESSAGES, "tape")
+_MESSAGES = _Field._fields[2:6]
+_OUTCOME = ("belief_information", "belief_precision", *_MESSAGES, "tape")
 """What an inference gives."""
 EDGES = ("weight", "difference", "damping")
-LEARNED_EDGES = ("weight", "difference", "offset", "damping")
+_LEARNED_EDGES = ("weight", "difference", "offset", "damping")
 _BASE, _PAIR = ("base_information", "base_precision"), ("information", "precision")
-_COUNT, _LEARNED = len(Field._fields), 9
+_COUNT, _LEARNED = len(_Field._fields), 9
 """Tensors of a field; the first of those that an MRF without learned edges lacks."""
 
 
@@ -66,7 +78,7 @@ def _arguments(names: Iterable[str], optional: Iterable[str] = ()) -> str:
     return ", ".join(f"Tensor{'?' if name in optional else ''} {name}" for name in names)
 
 
-_FIELD = _arguments(Field._fields, Field._fields[_LEARNED:])
+_FIELD = _arguments(_Field._fields, _Field._fields[_LEARNED:])
 _PLAN = "int iterations, int steps, float reweighting, str tape"
 
 
@@ -107,8 +119,8 @@ def infer(*arguments: Any) -> tuple[Tensor, ...]:
     iterations, steps, reweighting, tape = arguments[_COUNT:]
     kept = outputs if tape != "none" else (*outputs[:-1], None)
     _native.gbp_infer(
-        field=_read(Field._fields, arguments[:_COUNT]),
-        outcome=_written(OUTCOME, kept),
+        field=_read(_Field._fields, arguments[:_COUNT]),
+        outcome=_written(_OUTCOME, kept),
         iterations=iterations,
         steps=steps,
         reweighting=reweighting,
@@ -120,11 +132,11 @@ def infer(*arguments: Any) -> tuple[Tensor, ...]:
 
 @infer.register_fake
 def _empty_outcome(*arguments: Any) -> tuple[Tensor, ...]:
-    field = Field(*arguments[:_COUNT])
+    field = _Field(*arguments[:_COUNT])
     iterations, steps, _, tape = arguments[_COUNT:]
     unary, local = field.unary_information, field.messages_local_information
     if unary.dim() != 4 or field.local_weight.dim() != 6:  # which the native side refuses
-        return tuple(unary.new_empty(0) for _ in OUTCOME)
+        return tuple(unary.new_empty(0) for _ in _OUTCOME)
     batch, _, height, width = unary.shape
     planes = tape_planes(field.local_weight.shape[3], field.nonlocal_weight is not None, steps, tape)
     shape = (0,) if tape == "none" else (batch, iterations, planes, height, width)
@@ -143,7 +155,7 @@ def _empty_outcome(*arguments: Any) -> tuple[Tensor, ...]:
 )
 def infer_adjoint(*arguments: Any) -> tuple[Tensor, ...]:
     """Gradients of the 13 tensors of a field; empty for those that are absent."""
-    field = Field(*arguments[:_COUNT])
+    field = _Field(*arguments[:_COUNT])
     cotangents, outcome = arguments[_COUNT : _COUNT + 2]
     iterations, steps, reweighting, tape = arguments[_COUNT + 2 :]
     given = [torch.zeros_like(x) if g is None else g for g, x in zip(cotangents, field[:6], strict=True)]
@@ -152,10 +164,10 @@ def infer_adjoint(*arguments: Any) -> tuple[Tensor, ...]:
         for n, x in enumerate(field)
     )
     _native.gbp_infer_adjoint(
-        field=_read(Field._fields, field),
-        outcome=_read(OUTCOME[2:], outcome),
-        cotangents=_read(OUTCOME[:-1], given),
-        gradients=_written(Field._fields, gradients),
+        field=_read(_Field._fields, field),
+        outcome=_read(_OUTCOME[2:], outcome),
+        cotangents=_read(_OUTCOME[:-1], given),
+        gradients=_written(_Field._fields, gradients),
         iterations=iterations,
         steps=steps,
         reweighting=reweighting,
@@ -265,7 +277,7 @@ def _sweep_backward(ctx: Any, *cotangents: Tensor | None) -> tuple[Tensor | None
 
 sweep.register_autograd(_sweep_backward, setup_context=_keep_for_sweep)
 
-_STEP = (*_BASE, *_PAIR, *LEARNED_EDGES)
+_STEP = (*_BASE, *_PAIR, *_LEARNED_EDGES)
 _STEP_TENSORS = _arguments(_STEP)
 
 
@@ -291,7 +303,7 @@ def _nonlocal_shapes(*arguments: Any) -> tuple[Tensor, Tensor]:
     mutates_args=(),
     schema=f"({_STEP_TENSORS}, Tensor?[] cotangents, float reweighting) -> {_tensors(8)}",
 )
-def nonlocal_step_adjoint(*arguments: Any) -> tuple[Tensor, ...]:
+def _nonlocal_step_adjoint(*arguments: Any) -> tuple[Tensor, ...]:
     inputs, (cotangents, reweighting) = arguments[:8], arguments[8:]
     total = [_own(g, x) for g, x in zip(cotangents, inputs[2:4], strict=True)]
     base = [x.new_zeros(x.shape) for x in inputs[:2]]
@@ -299,13 +311,13 @@ def nonlocal_step_adjoint(*arguments: Any) -> tuple[Tensor, ...]:
     _native.gbp_nonlocal_step_adjoint(
         inputs=_read(_STEP, inputs),
         cotangents=_written(_PAIR, total),
-        gradients=_written((*_BASE, *LEARNED_EDGES), (*base, *edges)),
+        gradients=_written((*_BASE, *_LEARNED_EDGES), (*base, *edges)),
         reweighting=reweighting,
     )
     return (*base, *total, *edges)
 
 
-@nonlocal_step_adjoint.register_fake
+@_nonlocal_step_adjoint.register_fake
 def _nonlocal_adjoint_shapes(*arguments: Any) -> tuple[Tensor, ...]:
     return tuple(x.new_empty(x.shape) for x in arguments[:8])
 

@@ -12,6 +12,8 @@ from torch import Tensor
 from gbpn.gaussian import Gaussian
 from gbpn.mrf import senders
 
+__all__ = ["cavity_of", "nonlocal_step", "replace_slots", "sample", "sweep"]
+
 
 def sweep(
     base: Gaussian,

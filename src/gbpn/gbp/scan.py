@@ -6,13 +6,21 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
-from torch._higher_order_ops.scan import scan as scan_lines
 
+from gbpn.errors import BackendError
 from gbpn.gaussian import Gaussian
-from gbpn.gbp.reference import cavity_of, nonlocal_step, replace_slots
+from gbpn.gbp.reference import cavity_of, replace_slots
 from gbpn.mrf import senders
 
-__all__ = ["nonlocal_step", "sweep"]
+__all__ = ["sweep"]
+
+try:
+    from torch._higher_order_ops.scan import scan as scan_lines
+except ImportError as error:
+    raise BackendError(
+        f"backend 'scan' needs torch's scan operator, which torch {torch.__version__} lacks ({error}): "
+        "export with torch 2.13, or use another backend"
+    ) from error
 
 
 def sweep(

@@ -12,6 +12,8 @@ from gbpn.gaussian import Gaussian
 from gbpn.mrf import MRF
 from gbpn.tensor_checks import require_finite, require_shape
 
+__all__ = ["Inference", "Messages", "Snapshot", "Status"]
+
 
 @dataclass(frozen=True)
 class Messages:

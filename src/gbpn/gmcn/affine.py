@@ -15,7 +15,9 @@ from gbpn.gmcn.decoder import Decoder
 from gbpn.gmcn.stage_inputs import first_stage_input
 from gbpn.gmcn.upscale import Upscale
 
-RIDGE = 1e-4
+__all__ = ["AffineMaps", "AffineNetwork", "affine_fit"]
+
+_RIDGE = 1e-4
 """Pull towards a pure scale, in mean square depths: decides where one point leaves two unknowns."""
 
 
@@ -68,7 +70,7 @@ def affine_fit(depth: Tensor, weight: Tensor, sparse: Tensor) -> tuple[Tensor, T
     pure = (w * d * s).sum(dims, keepdim=True) / torch.where(some, mean_dd, torch.ones_like(mean_dd))
     variance = (w * (d - mean_d) ** 2).sum(dims, keepdim=True)
     covariance = (w * (d - mean_d) * (s - mean_s)).sum(dims, keepdim=True)
-    ridge = RIDGE * torch.where(some, mean_dd, torch.ones_like(mean_dd))
+    ridge = _RIDGE * torch.where(some, mean_dd, torch.ones_like(mean_dd))
     scale = torch.where(some, (covariance + ridge * pure) / (variance + ridge), torch.ones_like(pure))
     shift = torch.where(some, mean_s - scale * mean_d, torch.zeros_like(pure))
     return scale.to(depth.dtype), shift.to(depth.dtype)

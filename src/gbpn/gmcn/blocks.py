@@ -12,6 +12,8 @@ from torch.nn.utils.fusion import fuse_conv_bn_weights
 
 from gbpn.gmcn import fused_convolution
 
+__all__ = ["ConvNorm", "DropPath", "ResidualBlock", "initialise"]
+
 
 class ConvNorm(nn.Module):
     """Convolution, batch norm, and perhaps an activation. `fold` merges the norm into the convolution."""

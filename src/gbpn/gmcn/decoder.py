@@ -10,6 +10,8 @@ from torch.nn import functional
 
 from gbpn.gmcn.blocks import ConvNorm, initialise
 
+__all__ = ["Decoder", "UpLevel"]
+
 
 class UpLevel(nn.Module):
     """Twice the resolution, joined with the encoder's feature of that level."""

@@ -17,14 +17,16 @@ from torch.nn import functional
 
 from gbpn.config import Start
 
-CELL = 8
+__all__ = ["FARTHEST", "FEATURES", "DensityResponse", "Response", "density_features", "redamped", "respond"]
+
+_CELL = 8
 """Pixels of a side of the squares on which density is counted; a divisor of `gbpn.gmcn.MULTIPLE`."""
-WINDOWS = (1, 5, 17)
+_WINDOWS = (1, 5, 17)
 """Sides of the windows over which density is averaged, in cells; after them comes the whole image."""
-FEATURES = len(WINDOWS) + 1
-USUAL, SPAN = -5.0, 3.0
+FEATURES = len(_WINDOWS) + 1
+_USUAL, _SPAN = -5.0, 3.0
 """Log density of about 500 points in a frame of NYUv2, and what counts as a large change of it."""
-SPEED = 8.0
+_SPEED = 8.0
 """Outputs of the response count this much: a handful of numbers that should not wait for small steps."""
 FARTHEST = 8.0
 """No precision is changed by more than exp of this."""
@@ -47,16 +49,16 @@ class Response(NamedTuple):
 
 def density_features(measured: Tensor) -> Tensor:
     """[B, 4, H/8, W/8] from `measured` [B, 1, H, W]: log density around each cell, scaled to about ± 2."""
-    counted = functional.avg_pool2d(measured.to(torch.get_default_dtype()), CELL)
+    counted = functional.avg_pool2d(measured.to(torch.get_default_dtype()), _CELL)
     maps = [
         functional.avg_pool2d(counted, side, 1, side // 2, count_include_pad=False) if side > 1 else counted
-        for side in WINDOWS
+        for side in _WINDOWS
     ]
     maps.append(counted.mean(dim=(2, 3), keepdim=True).expand_as(counted))
-    pixels = [(side * CELL) ** 2 for side in WINDOWS]
+    pixels = [(side * _CELL) ** 2 for side in _WINDOWS]
     pixels.append(measured.shape[-2] * measured.shape[-1])
     empty = torch.tensor([0.25 / count for count in pixels], dtype=counted.dtype, device=counted.device)
-    return (torch.cat(maps, dim=1) + empty.view(1, -1, 1, 1)).log().sub(USUAL).div(SPAN)
+    return (torch.cat(maps, dim=1) + empty.view(1, -1, 1, 1)).log().sub(_USUAL).div(_SPAN)
 
 
 class DensityResponse(nn.Module):
@@ -73,7 +75,7 @@ class DensityResponse(nn.Module):
         if start is not None:
             far, share = FARTHEST * math.atanh(math.log(start.learned) / FARTHEST), start.share
             first = first._replace(far=far, share=math.log(share / (1 - share)))  # type: ignore[arg-type]
-        self.constant = nn.Parameter(torch.tensor(first) / SPEED)
+        self.constant = nn.Parameter(torch.tensor(first) / _SPEED)
         self.function: nn.Sequential | None = None
         if width:
             hidden, last = nn.Conv2d(FEATURES, width, 1), nn.Conv2d(width, len(Response._fields), 1)
@@ -102,13 +104,13 @@ def _start_at_rule(hidden: nn.Conv2d, last: nn.Conv2d, start: Start) -> None:
         hidden.weight[channel] = 0
         hidden.weight[channel, -1] = sign  # GELU of the whole image's density: about 0 on the other side
         hidden.bias[channel] = 0
-        last.weight[Response._fields.index(name), channel] = amount / SPEED
+        last.weight[Response._fields.index(name), channel] = amount / _SPEED
 
 
 def respond(parts: Sequence[DensityResponse], measured: Tensor) -> Response:
     """What the sum of `parts` says for measurements at `measured` [B, 1, H, W]."""
     features = density_features(measured)
-    raw = SPEED * torch.stack([part(features) for part in parts]).sum(0)
+    raw = _SPEED * torch.stack([part(features) for part in parts]).sum(0)
     change = FARTHEST * torch.tanh(raw[:, :-1] / FARTHEST)
     small = torch.cat((change[:, :3].exp(), change[:, 3:], raw[:, -1:].sigmoid()), dim=1)
     size = (measured.shape[-2], measured.shape[-1])

@@ -18,6 +18,16 @@ from gbpn.gmcn.blocks import initialise
 from gbpn.gmcn.decoder import UpLevel
 from gbpn.mrf import RING, SYMMETRIC_RING, LocalEdges, NonLocalEdges, SymmetricEdges, senders, shift
 
+__all__ = [
+    "LARGEST_STEP",
+    "PriorDecoder",
+    "far_steps",
+    "local_steps",
+    "squeezed",
+    "with_far_steps",
+    "with_local_steps",
+]
+
 LARGEST_STEP = 0.15
 """Log depth; no step of the map counts more: across an edge that steep, surfaces end."""
 

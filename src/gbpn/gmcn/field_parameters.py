@@ -16,11 +16,13 @@ from gbpn.gmcn.depth_prior import with_far_steps, with_local_steps
 from gbpn.gmcn.iteration_corrections import corrected_far, corrected_local
 from gbpn.mrf import MRF, RING, SYMMETRIC_RING, LocalEdges, NonLocalEdges, SymmetricEdges, senders, shift
 
-SMALLEST_WEIGHT = 1e-10
+__all__ = ["ChannelLayout", "FieldParameters", "HeadMaps"]
+
+_SMALLEST_WEIGHT = 1e-10
 """Added to every precision after the softplus, as released: no edge is ever quite cut."""
-UNLIKE = 0.13
+_UNLIKE = 0.13
 """Distance of normalised colours at which an edge of contrast 1 has lost a factor e (RGB in [0, 1]: 0.03)."""
-FAINTEST = 0.01
+_FAINTEST = 0.01
 """What an edge of contrast 1 keeps across any colour difference."""
 
 
@@ -197,7 +199,7 @@ class ChannelLayout:
         """
         maps = maps.at_least_single()
         precision = functional.softplus(maps.weight).add_(
-            SMALLEST_WEIGHT
+            _SMALLEST_WEIGHT
         )  # in place: the largest maps of all
         difference = maps.difference
         if self.unit is not None:
@@ -276,9 +278,9 @@ class ChannelLayout:
 
 
 def _contrast(image: Tensor, row: int, column: int) -> Tensor:
-    """[B, H, W]: how far apart the colours of a pixel and its neighbour are, from 0 to −log `FAINTEST`."""
+    """[B, H, W]: how far apart the colours of a pixel and its neighbour are, from 0 to −log `_FAINTEST`."""
     distance = (image - shift(image, row, column)).square().sum(dim=1).sqrt()
-    return -torch.log(FAINTEST + (1 - FAINTEST) * torch.exp(-distance / UNLIKE))
+    return -torch.log(_FAINTEST + (1 - _FAINTEST) * torch.exp(-distance / _UNLIKE))
 
 
 def _inverse_softplus(value: float) -> float:

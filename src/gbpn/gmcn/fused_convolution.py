@@ -17,7 +17,9 @@ from torch.nn import functional
 
 from gbpn.errors import BackendError
 
-ACTIVATIONS: dict[Any, tuple[str, list[float], str]] = {
+__all__ = ["convolution", "fits"]
+
+_ACTIVATIONS: dict[Any, tuple[str, list[float], str]] = {
     None: ("none", [], ""),
     functional.gelu: ("gelu", [], "none"),
     functional.relu6: ("hardtanh", [0.0, 6.0], ""),
@@ -30,7 +32,7 @@ def fits(conv: nn.Module, x: Tensor, activation: Callable[[Tensor], Tensor] | No
     return (
         isinstance(conv, nn.Conv2d)
         and conv.padding_mode == "zeros"
-        and activation in ACTIVATIONS
+        and activation in _ACTIVATIONS
         and x.device.type == "cpu"
         and x.dtype == torch.float32
         and not (torch.is_grad_enabled() and (x.requires_grad or conv.weight.requires_grad))
@@ -52,7 +54,7 @@ def convolution(
     if operator is None:
         raise BackendError("this torch has no fused convolution; ask `fits` first")
     if add is None:
-        plain: Tensor = operator.default(x, *layer, *ACTIVATIONS[activation])
+        plain: Tensor = operator.default(x, *layer, *_ACTIVATIONS[activation])
         return plain
     if activation is not None:
         raise ValueError("an activation and a sum do not go together")

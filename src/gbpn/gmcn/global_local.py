@@ -12,8 +12,10 @@ from gbpn.gmcn.blocks import ConvNorm, ResidualBlock, initialise
 from gbpn.gmcn.encoder import Encoder
 from gbpn.gmcn.unit import GatedAttention, GlobalLocalUnit
 
+__all__ = ["GlobalLocalEncoder"]
 
-class Level(nn.Module):
+
+class _Level(nn.Module):
     """Half the resolution, then units; all units of a level hear the same context."""
 
     def __init__(self, channels: int, out: int, units: Sequence[GlobalLocalUnit]) -> None:
@@ -57,7 +59,7 @@ class GlobalLocalEncoder(Encoder):
                 )
                 for dilation in dilations
             ]
-            self.levels.append(Level(widths[index], widths[index + 1], units))
+            self.levels.append(_Level(widths[index], widths[index + 1], units))
         initialise(self)
         for part in self.modules():
             if isinstance(part, GatedAttention):

@@ -11,6 +11,8 @@ from gbpn.gmcn.blocks import ConvNorm, ResidualBlock, initialise
 from gbpn.gmcn.field_parameters import ChannelLayout, HeadMaps
 from gbpn.gmcn.upscale import Upscale
 
+__all__ = ["Detail", "Heads"]
+
 
 class Detail(nn.Module):
     """What half resolution cannot place: a correction of every map from the image's own pixels.

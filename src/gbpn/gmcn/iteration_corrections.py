@@ -18,7 +18,9 @@ from torch.nn import functional
 from gbpn.gmcn.density import redamped
 from gbpn.mrf import LocalEdges, NonLocalEdges, SymmetricEdges
 
-REDUCTION = 4
+__all__ = ["FARTHEST", "IterationCorrections", "corrected_far", "corrected_local"]
+
+_REDUCTION = 4
 """Pixels of a side of what shares one correction."""
 FARTHEST = 3.0
 """No precision is changed by more than exp of this."""
@@ -42,7 +44,7 @@ class IterationCorrections(nn.Module):
     def forward(self, features: Tensor) -> Tensor:
         """[B, T, 1 or 2 + K, H, W], limited to ± `FARTHEST`."""
         small = FARTHEST * torch.tanh(self.last(features) / FARTHEST)
-        full = functional.interpolate(small, scale_factor=REDUCTION, mode="bilinear", align_corners=False)
+        full = functional.interpolate(small, scale_factor=_REDUCTION, mode="bilinear", align_corners=False)
         return torch.unflatten(full.contiguous(), 1, (self.iterations, self.each))
 
 

@@ -26,11 +26,13 @@ from gbpn.gmcn.unit import GatedAttention, GlobalLocalUnit
 from gbpn.gmcn.upscale import Upscale
 from gbpn.mrf import SYMMETRIC_RING, shift
 
+__all__ = ["CUES", "STEP", "Refiner", "cues"]
+
 STEP = 0.05
 """Relative difference of two depths that the second stage sees as half of the largest."""
-ATTENTION_FROM = 2
+_ATTENTION_FROM = 2
 """Level (0 is 1/2) from which on units attend: where a window sees much of the image for little."""
-ATTENTION_HEAD = 16
+_ATTENTION_HEAD = 16
 """Channels of one attention head of those units, or of as many as divide a narrower level."""
 CUES = 7 + 2 + len(SYMMETRIC_RING)
 """Channels of `cues`."""
@@ -118,14 +120,14 @@ def _units(config: ModelConfig, context_widths: Sequence[int]) -> nn.ModuleList:
     """Further units by level. They start as the identity: a trained stage can get them and loses nothing."""
     levels = nn.ModuleList()
     for level, count in enumerate(config.refine_units):
-        coarse = level >= ATTENTION_FROM
+        coarse = level >= _ATTENTION_FROM
         levels.append(
             nn.ModuleList(
                 GlobalLocalUnit(
                     config.refine_widths[level],
                     dilation=1,
                     window=config.window,
-                    head_channels=math.gcd(config.refine_widths[level], ATTENTION_HEAD),
+                    head_channels=math.gcd(config.refine_widths[level], _ATTENTION_HEAD),
                     block="global-local" if coarse else "convolution",
                     context_channels=context_widths[level] if coarse else None,
                 )

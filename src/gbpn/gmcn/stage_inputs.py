@@ -9,6 +9,8 @@ from torch import Tensor
 
 from gbpn.camera import points
 
+__all__ = ["SecondStageInput", "first_stage_input", "second_stage_input"]
+
 
 def first_stage_input(image: Tensor, intrinsics: Tensor, distance: Tensor) -> Tensor:
     """[B, 6, H, W]: normalised RGB, and X, Y, Z of each pixel's ray at depth `distance` [1, 1, 1, 1]."""

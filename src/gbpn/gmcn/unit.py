@@ -9,6 +9,8 @@ from gbpn.gmcn import fused_convolution
 from gbpn.gmcn.attention import neighbourhood_attention
 from gbpn.gmcn.blocks import ConvNorm, DropPath, ResidualBlock
 
+__all__ = ["GatedAttention", "GlobalLocalUnit"]
+
 
 class GatedAttention(nn.Module):
     """x + project(gate · attention(query of x, key and value of source)).

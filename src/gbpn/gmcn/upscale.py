@@ -11,6 +11,8 @@ from torch import Tensor, nn
 
 from gbpn.backends import COMPILED, native
 
+__all__ = ["Upscale"]
+
 
 class Upscale(nn.ConvTranspose2d):
     """A 2×2 transposed convolution of stride 2; planes where no gradient is wanted."""

@@ -16,7 +16,9 @@ from gbpn.errors import InputError
 from gbpn.tensor_checks import require_shape
 from gbpn.validity import measured
 
-DELTAS = {
+__all__ = ["ERRORS", "check_maps", "errors", "valid"]
+
+_DELTAS = {
     "delta_1.02": 1.02,
     "delta_1.05": 1.05,
     "delta_1.10": 1.10,
@@ -26,7 +28,7 @@ DELTAS = {
 }
 """Thresholds of max(predicted / true, true / predicted)."""
 
-ERRORS = ("rmse", "mae", "irmse", "imae", "rel", *DELTAS, "observed")
+ERRORS = ("rmse", "mae", "irmse", "imae", "rel", *_DELTAS, "observed")
 """Names of the values of `errors`, in the order of a table. Metres, 1/metres, and fractions."""
 
 _TINY = 1e-8
@@ -71,7 +73,7 @@ def errors(prediction: Tensor, target: Tensor) -> dict[str, Tensor]:
     }
     ratio = torch.maximum(d / (t + _TINY), t / (d + _TINY))
     hit = seen & (d > 0)  # negative ratios are below any threshold, but depth behind the camera is no hit
-    for name, threshold in DELTAS.items():
+    for name, threshold in _DELTAS.items():
         out[name] = (hit & (ratio < threshold)).sum(1) / n_truth
     out["observed"] = n_seen / n_truth
     return out

@@ -17,6 +17,8 @@ from gbpn.errors import InputError
 from gbpn.metrics.errors import ERRORS, errors, valid
 from gbpn.metrics.uncertainty import UNCERTAINTIES, uncertainties
 
+__all__ = ["MetricTable", "Scores", "score"]
+
 
 @dataclass(frozen=True, kw_only=True)
 class Scores:

@@ -14,6 +14,20 @@ from torch import Tensor
 
 from gbpn.metrics.errors import check_maps, valid
 
+__all__ = [
+    "DROPS",
+    "FRACTIONS",
+    "INTERVALS",
+    "LEVELS",
+    "UNCERTAINTIES",
+    "ause",
+    "coverage",
+    "negative_log_likelihood",
+    "rmse_after_dropping",
+    "sparsification",
+    "uncertainties",
+]
+
 FRACTIONS = (0.0, 0.01, 0.02, 0.03, 0.04, *(i / 20 for i in range(1, 20)), 0.99)
 """Shares of pixels dropped along a sparsification curve; finer where the paper drops 1 %."""
 

@@ -19,9 +19,11 @@ from gbpn.predict.plausible_range import widest_sigma
 from gbpn.show import pictures
 from gbpn.validity import measured
 
+__all__ = ["Array", "CompletedDepth", "output_names", "png_scale"]
+
 Array = np.ndarray
 
-PREVIEW_SIDE = 1280
+_PREVIEW_SIDE = 1280
 """Pixels; panels of a preview are thinned out to at most this."""
 
 
@@ -113,7 +115,7 @@ class CompletedDepth:
 
     def preview(self, path: str | Path | None = None) -> Image.Image:
         """Image, measurements, depth with a colour bar in metres, and confidence (or sigma) side by side."""
-        step = -(-max(self.image.shape[1:]) // PREVIEW_SIDE)
+        step = -(-max(self.image.shape[1:]) // _PREVIEW_SIDE)
         image, sparse = self.image[:, ::step, ::step], _nearest(self.sparse, step)
         metres = self.depth[::step, ::step]
         low, high = pictures.value_range(metres)

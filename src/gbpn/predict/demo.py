@@ -28,14 +28,16 @@ from gbpn.show import pictures
 from gbpn.show.html_page import document, embedded
 from gbpn.validity import measured
 
+__all__ = ["SEED", "Case", "Shown", "cases", "page", "run", "show", "write_example"]
+
 SEED = 7
 """Of all random points: everybody sees the same demonstration."""
-WITHIN = 0.6827
+_WITHIN = 0.6827
 """Share of a Gaussian within one sigma."""
-NARROW = 2.0
+_NARROW = 2.0
 """Width over height above which the panels of a scene stand in two rows."""
 
-STYLE = """
+_STYLE = """
 p { max-width: 80ch; }
 figure { margin: 10px 0 22px; } img { max-width: 100%; height: auto; border: 1px solid #e3e3e3; }
 figcaption { color: #555; } code { background: #f3f3f3; padding: 1px 5px; }
@@ -145,7 +147,7 @@ def show(completer: DepthCompleter, case: Case) -> Shown:
     mean, target = result.distribution.mean.cpu(), sample.target[None]
     within = None
     if result.calibrated:
-        within = float(coverage(mean, target, result.distribution.std.cpu(), WITHIN))
+        within = float(coverage(mean, target, result.distribution.std.cpu(), _WITHIN))
     return Shown(
         case=case,
         points=int(measured(sample.sparse).sum()),
@@ -174,7 +176,7 @@ def page(shown: list[Shown], completer: DepthCompleter) -> str:
         parts.append(f"<h2>{escape(scene.replace('_', ' ').capitalize())}</h2>")
         parts += [_figure(one) for one in shown if one.case.scene == scene]
     body = "\n".join(parts)
-    return document("gbpn demo", body, style=STYLE)
+    return document("gbpn demo", body, style=_STYLE)
 
 
 def _table(shown: list[Shown]) -> str:
@@ -214,7 +216,7 @@ def _picture(sample: Sample, result: CompletedDepth) -> np.ndarray:
     )
     panels = pictures.row_panels(row)
     height, width = sample.image.shape[1:]
-    return pictures.grid([panels[:3], panels[3:]] if width > NARROW * height else [panels])
+    return pictures.grid([panels[:3], panels[3:]] if width > _NARROW * height else [panels])
 
 
 def _known(sample: Sample) -> Tensor:

@@ -14,7 +14,9 @@ from gbpn.gbp import Inference, Messages, infer
 from gbpn.mrf import MRF
 from gbpn.predict.session import Session
 
-WHISPER = 1e-5
+__all__ = ["Listening", "Still", "exact", "film", "first_stage", "listening"]
+
+_WHISPER = 1e-5
 """Precision that pixels without a measurement are given when it is asked whom a pixel listens to: so small
 beside any edge that it changes nothing, so that what would be heard of them can be read off."""
 
@@ -76,7 +78,7 @@ def listening(session: Session, x: int, y: int) -> Listening:
     with torch.inference_mode(False), torch.enable_grad():
         for number, stage in enumerate(stages):
             field = _outside_inference(stage.field)
-            weight = torch.where(field.weight > 0, field.weight, WHISPER)
+            weight = torch.where(field.weight > 0, field.weight, _WHISPER)
             done = _again(session, replace(field, depth=depth, weight=weight), messages, number)
             messages = done.messages
         (gradient,) = torch.autograd.grad(done.belief.mean[0, 0, y + top, x + left], depth)

@@ -31,11 +31,13 @@ from gbpn.sensors.projection import points_to_sparse
 from gbpn.tensor_checks import require_finite
 from gbpn.validity import measured
 
-LONGEST_STRIP = 256
+__all__ = ["FrameInputs", "as_image", "as_intrinsics", "as_sparse", "frame_inputs"]
+
+_LONGEST_STRIP = 256
 """Length by width of the longest picture that is completed: a scanner of 16 lines fits."""
-FULL_FRAME_WIDTH = 36.0
+_FULL_FRAME_WIDTH = 36.0
 """Millimetres; EXIF gives focal lengths as if the sensor were this wide."""
-EXIF_FOCAL_35MM, EXIF_FOLDER = 0xA405, 0x8769
+_EXIF_FOCAL_35MM, _EXIF_FOLDER = 0xA405, 0x8769
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,11 +86,11 @@ def frame_inputs(image: Any, sparse: Any, intrinsics: Any = None, scale: float |
     return FrameInputs(image=picture, sparse=depth, intrinsics=camera, notices=notices, scale=scale)
 
 
-def require_aspect(height: int, width: int) -> None:
+def _require_aspect(height: int, width: int) -> None:
     """Raise for strips that no network looks at sensibly."""
-    if max(height, width) > LONGEST_STRIP * min(height, width):
+    if max(height, width) > _LONGEST_STRIP * min(height, width):
         raise InputError(
-            f"a picture of {width}×{height} is a strip, more than {LONGEST_STRIP} times as long as wide: "
+            f"a picture of {width}×{height} is a strip, more than {_LONGEST_STRIP} times as long as wide: "
             "cut it into pieces"
         )
 
@@ -102,7 +104,7 @@ def as_image(image: Any) -> Tensor:
     with taking("image", "a path, a picture, NumPy [H, W, 3] or torch [3, H, W]"):
         planes = _as_image(image)
     require_size("an image", planes.shape[1], planes.shape[2])
-    require_aspect(planes.shape[1], planes.shape[2])
+    _require_aspect(planes.shape[1], planes.shape[2])
     return planes
 
 
@@ -202,11 +204,11 @@ def _exif_focal(image: Any, longer_side: int) -> float | None:
             exif = image.getexif()
         else:
             return None
-        equivalent = float(exif.get_ifd(EXIF_FOLDER).get(EXIF_FOCAL_35MM) or 0)
+        equivalent = float(exif.get_ifd(_EXIF_FOLDER).get(_EXIF_FOCAL_35MM) or 0)
     except Exception:  # damaged EXIF is no reason to refuse the picture
         return None
     low, high = USUAL_FOCAL
-    focal = equivalent / FULL_FRAME_WIDTH
+    focal = equivalent / _FULL_FRAME_WIDTH
     return focal * longer_side if low <= focal <= high else None
 
 

@@ -24,6 +24,8 @@ from gbpn.predict.completer import DepthCompleter
 from gbpn.predict.sources import MEASUREMENTS, Sensor, is_colmap
 from gbpn.validity import measured
 
+__all__ = ["FULL", "LONGEST_MESSAGE", "Job", "Outcome", "Run", "plan"]
+
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 """Errors of writing that every further frame would meet too."""
 LONGEST_MESSAGE = 500
@@ -244,7 +246,7 @@ class Run:
         }
         return {
             "model": completer.model.config.name,
-            "weights": weights_checksum(completer.model),
+            "weights": _weights_checksum(completer.model),
             "iterations": list(completer.iterations),
             "solver": completer.solver,
             "outliers": completer.outliers,
@@ -253,7 +255,7 @@ class Run:
         }
 
 
-def weights_checksum(model: Model) -> str:
+def _weights_checksum(model: Model) -> str:
     """The same for the same weights."""
     total = 0
     for tensor in model.state_dict().values():

@@ -16,18 +16,18 @@ from gbpn.errors import InputError
 from gbpn.formats.depth_files import FARTHEST_PLAUSIBLE, KITTI_SCALE, MILLIMETRES, NEAREST_PLAUSIBLE
 from gbpn.validity import measured
 
-__all__ = ["ANSWERS_REACH", "MIDDLE", "REACH", "kept_promises", "widest_sigma", "without_implausible"]
+__all__ = ["ANSWERS_REACH", "kept_promises", "widest_sigma", "without_implausible"]
 
-LARGEST_INTEGER, LARGEST_HALF = 65535.0, 65504.0
+_LARGEST_INTEGER, _LARGEST_HALF = 65535.0, 65504.0
 """The largest numbers of 16 bits: integers, and floating point."""
-REACH = 1000.0
+_REACH = 1000.0
 """Measurements lie within this factor of their median."""
-MIDDLE = (1e-4, 1e6)
+_MIDDLE = (1e-4, 1e6)
 """Medians outside of this are refused: float32 would not carry the arithmetic."""
 ANSWERS_REACH = 10.0
 """Answers lie between the nearest measurement divided by this and the farthest multiplied by it; elsewhere
 there is no answer. No σ is wider than that end."""
-NEAREST_METRES, FARTHEST_METRES = 1e-3, 1e3
+_NEAREST_METRES, _FARTHEST_METRES = 1e-3, 1e3
 """What sensors reach, used where the median says that the depths are metres."""
 
 
@@ -48,14 +48,14 @@ def without_implausible(sparse: Tensor, scale: float | None = None) -> tuple[Ten
             "of the sensor or infinity, which means that nothing was measured"
         )
     middle = float(rest.median())
-    if not MIDDLE[0] <= middle <= MIDDLE[1]:
+    if not _MIDDLE[0] <= middle <= _MIDDLE[1]:
         raise InputError(
-            f"depths must be metres; got a median of {middle:.3g}, outside {MIDDLE[0]:g} to {MIDDLE[1]:g}: "
+            f"depths must be metres; got a median of {middle:.3g}, outside {_MIDDLE[0]:g} to {_MIDDLE[1]:g}: "
             "give the scale (metres = value / scale)"
         )
-    low, high = middle / REACH, middle * REACH
+    low, high = middle / _REACH, middle * _REACH
     if NEAREST_PLAUSIBLE <= middle <= FARTHEST_PLAUSIBLE:
-        low, high = max(low, NEAREST_METRES), min(high, FARTHEST_METRES)
+        low, high = max(low, _NEAREST_METRES), min(high, _FARTHEST_METRES)
     outside = known & ~saturated & ((sparse < low) | (sparse > high))
     dropped = saturated | outside
     if not bool(dropped.any()):
@@ -94,7 +94,7 @@ def _saturated(sparse: Tensor, scale: float | None) -> Tensor:
     """Where a value is infinite or the largest number of a 16-bit format."""
     found = torch.isinf(sparse)
     given = () if scale is None else (float(scale),)
-    codes = [LARGEST_INTEGER / divisor for divisor in (1.0, MILLIMETRES, KITTI_SCALE, *given)]
-    for code in (LARGEST_HALF, *codes):
+    codes = [_LARGEST_INTEGER / divisor for divisor in (1.0, MILLIMETRES, KITTI_SCALE, *given)]
+    for code in (_LARGEST_HALF, *codes):
         found |= (sparse - code).abs() <= 1e-6 * code
     return found

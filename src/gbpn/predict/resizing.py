@@ -12,6 +12,8 @@ from gbpn.camera import scaled, shifted
 from gbpn.distribution import DepthDistribution
 from gbpn.sensors.projection import points_to_sparse
 
+__all__ = ["MOST_PIXELS", "enlarge", "reduce", "reduction"]
+
 MOST_PIXELS = 1024 * 2048
 """Larger images are reduced to this many pixels."""
 

@@ -22,10 +22,12 @@ from gbpn.predict.completed import CompletedDepth
 from gbpn.predict.inputs import as_image, as_intrinsics
 from gbpn.predict.suggestion import Suggestion, suggest
 
-STAGES = ("first", "last")
-FEWEST_FOR_SPREAD = 8
+__all__ = ["Measurement", "Numbers", "Outlier", "Session"]
+
+_STAGES = ("first", "last")
+_FEWEST_FOR_SPREAD = 8
 """Measurements from which on their own disagreement says what is usual."""
-OLDEST = 2
+_OLDEST = 2
 """Messages start anew before they have seen more than this many times the trained number of iterations."""
 Numbers = float | Sequence[float] | np.ndarray | Tensor
 
@@ -76,7 +78,7 @@ class Session:
         stage: str = "last",
         warm: int = 1,
     ) -> None:
-        if stage not in STAGES or warm < 1:
+        if stage not in _STAGES or warm < 1:
             raise InputError(f"stage must be 'first' or 'last' and warm at least 1; got {stage!r}, {warm}")
         self.pipeline, self.device, self.warm = pipeline, device, warm
         self.two_stages = stage == "last" and pipeline.second is not None
@@ -263,7 +265,7 @@ class Session:
 
     def _usual(self, sigmas: Tensor) -> float:
         """Median disagreement, as a multiple of a Gaussian's; 1 where there are too few to tell."""
-        if len(sigmas) < FEWEST_FOR_SPREAD:
+        if len(sigmas) < _FEWEST_FOR_SPREAD:
             return 1.0
         return max(float(sigmas.median()) / 0.6745, 1e-6)
 
@@ -329,7 +331,7 @@ class Session:
             self._messages = None if moved else self._messages
             self._unit = fresh
         trained = self.pipeline.iterations[0]
-        if self._messages is None or self.iterations + self.warm > OLDEST * trained:
+        if self._messages is None or self.iterations + self.warm > _OLDEST * trained:
             self._messages, self.iterations = None, trained
         else:
             self.iterations += self.warm

@@ -24,11 +24,13 @@ from gbpn.predict.inputs import FrameInputs, as_image, as_intrinsics, as_sparse
 from gbpn.sensors.projection import points_to_sparse, project, remove_see_through
 from gbpn.validity import measured
 
-DEPTH_FILES = (".png", ".tif", ".tiff", ".npy", ".npz", ".exr")
-CLOUDS = (".bin", ".ply", ".pcd", ".las", ".laz")
-MEASUREMENTS = (*DEPTH_FILES, *CLOUDS, *POINT_TABLES)
+__all__ = ["MEASUREMENTS", "Sensor", "is_colmap", "parse_intrinsics", "parse_point"]
+
+_DEPTH_FILES = (".png", ".tif", ".tiff", ".npy", ".npz", ".exr")
+_CLOUDS = (".bin", ".ply", ".pcd", ".las", ".laz")
+MEASUREMENTS = (*_DEPTH_FILES, *_CLOUDS, *POINT_TABLES)
 """Suffixes of files that can hold the measurements of one frame."""
-DISTORTED = 1.0
+_DISTORTED = 1.0
 """Pixels of lens distortion above which a notice says so."""
 
 
@@ -93,7 +95,7 @@ class Sensor:
 
     def _is_cloud(self, sparse: Path) -> bool:
         located = self.calib is not None or self.extrinsics is not None
-        return sparse.suffix.lower() in CLOUDS or (located and sparse.suffix.lower() == ".npy")
+        return sparse.suffix.lower() in _CLOUDS or (located and sparse.suffix.lower() == ".npy")
 
     def _from_cloud(self, cloud: Path, height: int, width: int) -> tuple[Tensor, Tensor, list[str]]:
         to_camera: Tensor | None
@@ -137,7 +139,7 @@ class Sensor:
         notices = []
         if self.units == 1:
             notices.append("COLMAP depth is in the model's own unit: --units METRES makes it metres")
-        if view.distortion > DISTORTED:
+        if view.distortion > _DISTORTED:
             notices.append(
                 f"lens distortion moves points by up to {view.distortion:.1f} pixels: "
                 "run 'colmap image_undistorter' first if that matters"

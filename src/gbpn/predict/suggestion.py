@@ -24,9 +24,11 @@ from torch.nn import functional
 
 from gbpn.errors import InputError
 
-MOST_CELLS = 1200
+__all__ = ["Suggestion", "conductances", "suggest"]
+
+_MOST_CELLS = 1200
 """Cells of the coarse field; its dense covariance takes their number squared, twice, in memory."""
-ANCHOR = 1e-4
+_ANCHOR = 1e-4
 """Precision of every cell beside the edges, so that a field without a measurement has a covariance."""
 
 
@@ -51,7 +53,7 @@ def suggest(links: Tensor, measured: Tensor, unary: Tensor, std: Tensor, count: 
     if count < 1:
         raise InputError(f"at least one suggestion must be asked for; got {count}")
     height, width = std.shape[-2:]
-    side = max(1, int(np.ceil(np.sqrt(height * width / MOST_CELLS))))
+    side = max(1, int(np.ceil(np.sqrt(height * width / _MOST_CELLS))))
     across, down = conductances(links, side)
     rows, columns = -(-height // side), -(-width // side)
     known = _cells(measured, side, "sum").numpy().ravel()
@@ -105,7 +107,7 @@ def _precision(
     matrix = np.zeros((rows * columns, rows * columns))
     for one, other, link in ((number[:, :-1], number[:, 1:], across), (number[:-1], number[1:], down)):
         matrix[one, other] = matrix[other, one] = -link
-    matrix[number.ravel(), number.ravel()] = unary + ANCHOR - matrix.sum(1)
+    matrix[number.ravel(), number.ravel()] = unary + _ANCHOR - matrix.sum(1)
     return matrix
 
 

@@ -8,9 +8,9 @@ from collections.abc import Callable
 import numpy as np
 
 from gbpn.errors import InputError
-from gbpn.runtime.manifest import Calibration
+from gbpn.runtime.manifest import SigmaCalibration
 
-__all__ = ["CompletedMaps", "stated_std"]
+__all__ = ["Array", "CompletedMaps", "sigmoid", "stated_std"]
 
 Array = np.ndarray
 
@@ -24,7 +24,7 @@ class CompletedMaps:
         confidence_logit: Array,
         belief_precision: Array,
         *,
-        calibration: Calibration | None,
+        calibration: SigmaCalibration | None,
         check: Callable[[], tuple[float, float] | None],
         notices: tuple[str, ...] = (),
     ) -> None:
@@ -75,7 +75,7 @@ class CompletedMaps:
         return stated_std(self._calibration, self.depth, self.confidence_logit)
 
 
-def stated_std(calibration: Calibration, mean: Array, confidence_logit: Array) -> Array:
+def stated_std(calibration: SigmaCalibration, mean: Array, confidence_logit: Array) -> Array:
     """As `gbpn.distribution.SigmaCalibration.std`."""
     log_std = np.interp(confidence_logit, calibration.knots, calibration.log_std)
     std: Array = np.exp(log_std).astype(np.float32)

@@ -20,7 +20,7 @@ from gbpn.runtime.inference import Beliefs, infer
 from gbpn.runtime.manifest import Manifest
 from gbpn.validity import measured
 
-__all__ = ["DepthCompleter"]
+__all__ = ["Array", "DepthCompleter"]
 
 Array = np.ndarray
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from gbpn.validity import measured
 
-__all__ = ["DepthUnit"]
+__all__ = ["Array", "DepthUnit"]
 
 Array = np.ndarray
 

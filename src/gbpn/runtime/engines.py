@@ -12,10 +12,10 @@ import numpy as np
 from gbpn.errors import BackendError, InputError
 from gbpn.runtime.manifest import Network
 
-__all__ = ["ENGINES", "choose_engine", "load_network"]
+__all__ = ["ENGINES", "Evaluate", "choose_engine", "load_network"]
 
-Arrays = dict[str, np.ndarray]
-Evaluate = Callable[[Mapping[str, np.ndarray]], Arrays]
+_Arrays = dict[str, np.ndarray]
+Evaluate = Callable[[Mapping[str, np.ndarray]], _Arrays]
 
 ENGINES = ("onnxruntime", "openvino")
 """In the order in which "auto" takes them."""
@@ -50,7 +50,7 @@ def _onnxruntime(network: Network, threads: int) -> Evaluate:
         str(network.path), sess_options=options, providers=["CPUExecutionProvider"]
     )
 
-    def evaluate(inputs: Mapping[str, np.ndarray]) -> Arrays:
+    def evaluate(inputs: Mapping[str, np.ndarray]) -> _Arrays:
         given = {name: inputs[name] for name in network.inputs}
         return dict(zip(network.outputs, session.run(list(network.outputs), given), strict=True))
 
@@ -63,7 +63,7 @@ def _openvino(network: Network, threads: int) -> Evaluate:
     settings = {"INFERENCE_NUM_THREADS": threads, "INFERENCE_PRECISION_HINT": "f32"}
     compiled = core.compile_model(core.read_model(str(network.path)), "CPU", settings)
 
-    def evaluate(inputs: Mapping[str, np.ndarray]) -> Arrays:
+    def evaluate(inputs: Mapping[str, np.ndarray]) -> _Arrays:
         request = compiled.create_infer_request()
         request.infer({name: inputs[name] for name in network.inputs})
         return {name: np.array(request.get_tensor(name).data) for name in network.outputs}

@@ -11,10 +11,10 @@ import numpy as np
 from gbpn.errors import InputError, NonFiniteError
 from gbpn.runtime.manifest import Manifest
 
-__all__ = ["Frame", "as_image", "as_intrinsics", "as_sparse"]
+__all__ = ["SMALLEST_SIDE", "Array", "Frame", "as_image", "as_intrinsics", "as_sparse"]
 
 Array = np.ndarray
-FIELD_OF_VIEW = math.radians(60.0)
+_FIELD_OF_VIEW = math.radians(60.0)
 """Across the longer side, where nothing is known of the camera; as `gbpn.camera`."""
 SMALLEST_SIDE = 32
 """Pixels; as `gbpn.padding`."""
@@ -71,7 +71,7 @@ def _of_points(points: Array, height: int, width: int) -> Array:
 def as_intrinsics(intrinsics: Any, height: int, width: int) -> tuple[Array, str | None]:
     """fx, fy, cx, cy, a 3×3 matrix or None → [3, 3] float32, and a notice if it had to be guessed."""
     if intrinsics is None:
-        focal = max(height, width) / (2 * math.tan(FIELD_OF_VIEW / 2))
+        focal = max(height, width) / (2 * math.tan(_FIELD_OF_VIEW / 2))
         guess = (focal, focal, (width - 1) / 2, (height - 1) / 2)
         return _matrix(*guess), "camera not given: a field of view of 60° is assumed"
     values = np.squeeze(np.asarray(intrinsics, dtype=np.float64))

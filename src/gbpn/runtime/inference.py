@@ -9,10 +9,10 @@ import numpy as np
 
 from gbpn.backends import native
 
-__all__ = ["Beliefs", "infer"]
+__all__ = ["EDGES", "Array", "Beliefs", "infer"]
 
 Array = np.ndarray
-MESSAGES = {"messages_local": 8, "messages_nonlocal": 1}
+_MESSAGES = {"messages_local": 8, "messages_nonlocal": 1}
 """Groups of messages, and the planes of each."""
 EDGES = (
     *("local_weight", "local_difference", "local_damping"),
@@ -53,7 +53,7 @@ def infer(
     """
     height, width = depth.shape[-2:]
     kinds = ("information", "precision")
-    shapes = {f"{group}_{kind}": planes for group, planes in MESSAGES.items() for kind in kinds}
+    shapes = {f"{group}_{kind}": planes for group, planes in _MESSAGES.items() for kind in kinds}
     if messages is None:
         messages = {name: np.zeros((1, planes, height, width), np.float32) for name, planes in shapes.items()}
     outcome = {name: np.empty((1, planes, height, width), np.float32) for name, planes in shapes.items()}

@@ -11,7 +11,7 @@ from typing import Any
 from gbpn.config import ModelConfig
 from gbpn.errors import CheckpointError, InputError
 
-__all__ = ["FORMAT", "MANIFEST", "VERSION", "Calibration", "Manifest", "Network"]
+__all__ = ["FORMAT", "MANIFEST", "VERSION", "Manifest", "Network", "SigmaCalibration"]
 
 MANIFEST, FORMAT, VERSION = "gbpn.json", "gbpn-export", 1
 
@@ -26,7 +26,7 @@ class Network:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Calibration:
+class SigmaCalibration:
     """See `gbpn.distribution.SigmaCalibration`."""
 
     knots: tuple[float, ...]
@@ -41,7 +41,7 @@ class Manifest:
     networks: tuple[Network, ...]
     """Of each stage."""
     config: ModelConfig
-    calibration: Calibration | None
+    calibration: SigmaCalibration | None
     card: dict[str, Any]
     size: tuple[int, int] | None
     """(H, W) of images; None: any, padded to multiples of `multiple` …"""
@@ -86,7 +86,7 @@ def _network(folder: Path, entry: dict[str, Any]) -> Network:
     return Network(path=path, inputs=tuple(entry["inputs"]), outputs=tuple(entry["outputs"]))
 
 
-def _calibration(stored: dict[str, Any]) -> Calibration:
-    return Calibration(
+def _calibration(stored: dict[str, Any]) -> SigmaCalibration:
+    return SigmaCalibration(
         knots=tuple(stored["knots"]), log_std=tuple(stored["log_std"]), relative=stored["relative"]
     )

@@ -9,6 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+__all__ = ["misalignment", "missing", "outliers", "relative_noise"]
+
 
 def relative_noise(sparse: Tensor, rng: np.random.Generator, theta: float) -> Tensor:
     """Each measurement times 1 + u, u uniform in [−theta, theta]."""

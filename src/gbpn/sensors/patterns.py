@@ -17,9 +17,22 @@ from gbpn import camera
 from gbpn.errors import InputError
 from gbpn.validity import measured
 
-HDL64_ELEVATION = (math.radians(-24.9), math.radians(2.0))
+__all__ = [
+    "corners",
+    "elevation_lines",
+    "fixed_positions",
+    "holes",
+    "near_only",
+    "pitch_lines",
+    "random_points",
+    "regular_grid",
+    "rotating_lidar",
+    "time_of_flight",
+]
+
+_HDL64_ELEVATION = (math.radians(-24.9), math.radians(2.0))
 """Vertical field of view of the 64-line scanner of KITTI, radians above the horizon."""
-SCAN_LINES = 64
+_SCAN_LINES = 64
 
 
 def random_points(depth: Tensor, rng: np.random.Generator, count: int = 500) -> Tensor:
@@ -56,7 +69,7 @@ def pitch_lines(depth: Tensor, intrinsics: Tensor, lines: int) -> Tensor:
     points = camera.points(depth[None].double(), intrinsics[None].double())[0]  # [3, H, W]
     pitch = torch.asin((points[1] / points.norm(dim=0).clamp_min(1e-12)).clamp(-1, 1))[None]
     low, high = pitch[measured].min(), pitch[measured].max()
-    width = ((high - low) / SCAN_LINES).clamp_min(1e-12)
+    width = ((high - low) / _SCAN_LINES).clamp_min(1e-12)
     label = torch.round((pitch - low) / width).long()
     return depth * (measured & (label % step == step // 2))
 
@@ -65,7 +78,7 @@ def elevation_lines(
     depth: Tensor,
     intrinsics: Tensor,
     lines: int,
-    elevation: tuple[float, float] = HDL64_ELEVATION,
+    elevation: tuple[float, float] = _HDL64_ELEVATION,
 ) -> Tensor:
     """Scan lines by elevation: 64 equal bins over the field of view, every (64/lines)-th stays.
 
@@ -76,7 +89,7 @@ def elevation_lines(
     points = camera.points(depth[None].double(), intrinsics[None].double())[0]
     angle = torch.asin((-points[1] / points.norm(dim=0).clamp_min(1e-12)).clamp(-1, 1))[None]  # up is −y
     share = (angle - elevation[0]) / (elevation[1] - elevation[0])
-    label = torch.floor(share * SCAN_LINES).long().clamp(0, SCAN_LINES - 1)
+    label = torch.floor(share * _SCAN_LINES).long().clamp(0, _SCAN_LINES - 1)
     return depth * ((depth > 0) & (label % step == 0))
 
 
@@ -86,7 +99,7 @@ def rotating_lidar(
     intrinsics: Tensor,
     lines: int = 64,
     *,
-    elevation: tuple[float, float] = HDL64_ELEVATION,
+    elevation: tuple[float, float] = _HDL64_ELEVATION,
     azimuth_step: float = math.radians(0.2),
     reach: float = 80.0,
     dropout: float = 0.0,
@@ -97,7 +110,7 @@ def rotating_lidar(
     """
     height, width = depth.shape[-2:]
     matrix = intrinsics.double().numpy()
-    beams = np.linspace(elevation[0], elevation[1], SCAN_LINES)[:: _line_step(lines)]
+    beams = np.linspace(elevation[0], elevation[1], _SCAN_LINES)[:: _line_step(lines)]
     half = math.atan2(max(matrix[0, 2], width - 1 - matrix[0, 2]) + 1, matrix[0, 0])
     azimuth = np.arange(-half - azimuth_step, half + azimuth_step, azimuth_step)
     azimuth = (azimuth + rng.uniform(0, azimuth_step)).clip(-1.5, 1.5)  # short of ±90°
@@ -118,7 +131,7 @@ def corners(depth: Tensor, rng: np.random.Generator, image: Tensor, count: int =
 
     Which of the strong ones are tracked is random: each response is multiplied by an exponential variate.
     """
-    response = harris(image)
+    response = _harris(image)
     peak = torch.nn.functional.max_pool2d(response[None], 5, stride=1, padding=2)[0]
     candidates = np.flatnonzero(((response >= peak) & (response > 0) & measured(depth)).numpy())
     if candidates.size > count:
@@ -127,7 +140,7 @@ def corners(depth: Tensor, rng: np.random.Generator, image: Tensor, count: int =
     return _keep(depth, candidates)
 
 
-def harris(image: Tensor, sensitivity: float = 0.05) -> Tensor:
+def _harris(image: Tensor, sensitivity: float = 0.05) -> Tensor:
     """[1, H, W] Harris corner response of [3, H, W]: det − k trace² of the gradients' 5×5 covariance."""
     grey = image.mean(dim=0, keepdim=True)[None]
     padded = torch.nn.functional.pad(grey, (1, 1, 1, 1), mode="replicate")
@@ -187,9 +200,9 @@ def near_only(depth: Tensor, reach: float) -> Tensor:
 
 
 def _line_step(lines: int) -> int:
-    if lines < 1 or SCAN_LINES % lines:
-        raise InputError(f"lines must divide {SCAN_LINES} (64, 32, 16, 8, ...); got {lines}")
-    return SCAN_LINES // lines
+    if lines < 1 or _SCAN_LINES % lines:
+        raise InputError(f"lines must divide {_SCAN_LINES} (64, 32, 16, 8, ...); got {lines}")
+    return _SCAN_LINES // lines
 
 
 def _keep(depth: Tensor, flat: np.ndarray) -> Tensor:

@@ -10,6 +10,8 @@ from gbpn.border import require_size
 from gbpn.camera import nearest_wins, require_camera
 from gbpn.errors import InputError
 
+__all__ = ["FARTHEST", "NEAREST", "points_to_sparse", "project", "remove_see_through"]
+
 NEAREST = 0.1
 """Metres; points nearer to the camera plane are not in the picture."""
 

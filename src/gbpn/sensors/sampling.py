@@ -15,9 +15,11 @@ from gbpn.errors import InputError
 from gbpn.sample import Sample
 from gbpn.sensors import corruption, patterns
 
-Pattern = Callable[[Sample, Tensor, np.random.Generator, float], Tensor]
+__all__ = ["ANY_NUMBER", "CORRUPTIONS", "PATTERNS", "mixture", "parse", "sparsify"]
 
-PATTERNS: dict[str, tuple[float, str, Pattern]] = {
+_Pattern = Callable[[Sample, Tensor, np.random.Generator, float], Tensor]
+
+PATTERNS: dict[str, tuple[float, str, _Pattern]] = {
     "given": (0, "what the sensor gave, untouched", lambda s, d, rng, _: s.sparse),
     "points": (500, "random pixels with depth", lambda s, d, rng, n: patterns.random_points(d, rng, int(n))),
     "fixed": (
@@ -107,7 +109,7 @@ def parse(spec: str) -> list[tuple[str, float]]:
 ANY_NUMBER = (1, 20000)
 """Fewest and most random points that training may see."""
 
-OTHERS: tuple[tuple[str, float], ...] = (
+_OTHERS: tuple[tuple[str, float], ...] = (
     ("corners:{count}", 0.2),
     ("lidar", 0.2),
     ("grid:{spacing}", 0.16),
@@ -134,7 +136,7 @@ def mixture(
     count = max(1, min(count, sample.image.shape[-1] * sample.image.shape[-2] // 3))
     spec = f"points:{count}"
     if rng.random() < others:
-        names, shares = zip(*OTHERS, strict=True)
+        names, shares = zip(*_OTHERS, strict=True)
         spec = str(rng.choice(names, p=shares)).format(
             count=min(count, 1500),
             spacing=int(rng.integers(6, 40)),

@@ -5,6 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+__all__ = ["drop_speckles"]
+
 
 def drop_speckles(
     depth: Tensor, *, neighbours: int = 4, tolerance: float = 0.05, nearest: float = 0.4

@@ -17,18 +17,38 @@ from gbpn.atomic_files import replacing
 from gbpn.sample import Sample
 from gbpn.validity import measured
 
+__all__ = [
+    "BACKGROUND",
+    "CONFIDENCE",
+    "DEPTH",
+    "ERROR",
+    "UNKNOWN",
+    "Array",
+    "PictureRow",
+    "colours",
+    "grid",
+    "measurements",
+    "photo",
+    "row_panels",
+    "save",
+    "strip",
+    "titled",
+    "value_range",
+    "with_bar",
+]
+
 Array = np.ndarray
 
 DEPTH, CONFIDENCE, ERROR = "turbo_r", "viridis", "magma"
 """Palettes, by matplotlib's names."""
 UNKNOWN = (60, 60, 60)
 """Colour where there is no value."""
-TEXT, BACKGROUND = (30, 30, 30), (255, 255, 255)
-CROSS = (255, 0, 255)
+_TEXT, BACKGROUND = (30, 30, 30), (255, 255, 255)
+_CROSS = (255, 0, 255)
 """Colour of crosses over measurements that were not used: of no depth."""
-FEW = 10
+_FEW = 10
 """Measurements up to which each gets a ring."""
-GAP, TITLE, BAR = 6, 18, 58
+_GAP, _TITLE, _BAR = 6, 18, 58
 """Pixels between panels, of a title line, and of a colour bar with its numbers."""
 
 
@@ -72,7 +92,7 @@ def measurements(
     if not rows.size:
         return picture
     paint = colours(depth[rows, columns][None], low, high, DEPTH)[0]
-    if rows.size <= FEW:  # a ring that shows where to look
+    if rows.size <= _FEW:  # a ring that shows where to look
         _dot(picture, rows, columns, radius + 3, np.full_like(paint, 255))
         radius += 1
     _dot(picture, rows, columns, radius, paint)
@@ -96,26 +116,26 @@ def _cross(picture: Array, rows: Array, columns: Array, arm: int) -> None:
     height, width = picture.shape[:2]
     for step in range(-arm, arm + 1):
         for dy, dx in ((step, step), (step, -step)):
-            picture[np.clip(rows + dy, 0, height - 1), np.clip(columns + dx, 0, width - 1)] = CROSS
+            picture[np.clip(rows + dy, 0, height - 1), np.clip(columns + dx, 0, width - 1)] = _CROSS
 
 
 def with_bar(picture: Array, low: float, high: float, palette: str, unit: str = "m") -> Array:
     """The picture with a colour bar and its numbers at the right."""
     height = picture.shape[0]
-    bar = Image.new("RGB", (BAR, height), BACKGROUND)
+    bar = Image.new("RGB", (_BAR, height), BACKGROUND)
     ramp = np.linspace(high, low, height)[:, None].repeat(10, 1)
     bar.paste(Image.fromarray(colours(ramp, low, high, palette)), (4, 0))
     draw, font = ImageDraw.Draw(bar), _font(11)
     for share in np.linspace(0, 1, 5 if height >= 100 else 2):
         y = round((1 - share) * (height - 12))
-        draw.text((17, y), f"{low + share * (high - low):.3g}{unit and ' ' + unit}", TEXT, font)
+        draw.text((17, y), f"{low + share * (high - low):.3g}{unit and ' ' + unit}", _TEXT, font)
     return np.concatenate([picture, np.asarray(bar)], axis=1)
 
 
 def titled(picture: Array, title: str) -> Array:
     """The picture under a line of text."""
-    line = Image.new("RGB", (picture.shape[1], TITLE), BACKGROUND)
-    ImageDraw.Draw(line).text((2, 2), title, TEXT, _font(12))
+    line = Image.new("RGB", (picture.shape[1], _TITLE), BACKGROUND)
+    ImageDraw.Draw(line).text((2, 2), title, _TEXT, _font(12))
     return np.concatenate([np.asarray(line), picture], axis=0)
 
 
@@ -126,15 +146,15 @@ def grid(rows: Sequence[Sequence[Array]]) -> Array:
         max(row[c].shape[1] for row in rows if c < len(row)) for c in range(max(len(row) for row in rows))
     ]
     page = Image.new(
-        "RGB", (sum(widths) + GAP * (len(widths) + 1), sum(heights) + GAP * (len(rows) + 1)), BACKGROUND
+        "RGB", (sum(widths) + _GAP * (len(widths) + 1), sum(heights) + _GAP * (len(rows) + 1)), BACKGROUND
     )
-    y = GAP
+    y = _GAP
     for row, height in zip(rows, heights, strict=True):
-        x = GAP
+        x = _GAP
         for panel, width in zip(row, widths, strict=False):
             page.paste(Image.fromarray(np.ascontiguousarray(panel)), (x, y))
-            x += width + GAP
-        y += height + GAP
+            x += width + _GAP
+        y += height + _GAP
     return np.asarray(page)
 
 

@@ -17,10 +17,26 @@ from gbpn.studio import protocol
 from gbpn.studio.limits import Limits
 from gbpn.studio.material import Material
 
+__all__ = [
+    "PATTERNS",
+    "Points",
+    "compared",
+    "draw",
+    "filmed",
+    "follow",
+    "listened",
+    "outliers",
+    "quick",
+    "read_points",
+    "refined",
+    "suggested",
+    "take",
+]
+
 PATTERNS = ("points", "lidar", "tof", "corners")
-LIDAR_REACH = 120.0
+_LIDAR_REACH = 120.0
 """Metres."""
-MOST_SUGGESTED = 50
+_MOST_SUGGESTED = 50
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,7 +121,7 @@ def _lidar(truth: torch.Tensor, camera: tuple[float, float, float, float], count
     place = row[inside].astype(np.int64), np.broadcast_to(column, row.shape)[inside].astype(np.int64)
     out = torch.zeros_like(truth)
     out[0][place] = truth[0][place]
-    return out * (out <= LIDAR_REACH)
+    return out * (out <= _LIDAR_REACH)
 
 
 def follow(session: Session, points: Points) -> None:
@@ -149,8 +165,8 @@ def _maps(result: CompletedDepth, number: int, stage: str, seconds: float) -> pr
 
 def suggested(session: Session, message: protocol.Suggest) -> protocol.Suggested:
     """Where to measure next."""
-    if not 1 <= message.count <= MOST_SUGGESTED:
-        raise InputError(f"1 to {MOST_SUGGESTED} suggestions at a time; got {message.count}")
+    if not 1 <= message.count <= _MOST_SUGGESTED:
+        raise InputError(f"1 to {_MOST_SUGGESTED} suggestions at a time; got {message.count}")
     found = session.suggest(message.count)
     return protocol.Suggested(
         reply=message.id,

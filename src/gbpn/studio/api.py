@@ -22,18 +22,20 @@ from gbpn.studio.limits import Limits
 from gbpn.studio.material import decode_depth, decode_picture
 from gbpn.studio.workers import Workers
 
+__all__ = ["complete", "router"]
+
 router = APIRouter()
-MOST_WAITING = 64
+_MOST_WAITING = 64
 """Requests in line beyond which further ones are turned away with 503."""
-Format = Literal["npz", "png", "ply"]
-MEDIA_TYPES: dict[str, str] = {
+_Format = Literal["npz", "png", "ply"]
+_MEDIA_TYPES: dict[str, str] = {
     "npz": "application/octet-stream",
     "png": "image/png",
     "ply": "application/octet-stream",
 }
 
 
-class Health(BaseModel):
+class _Health(BaseModel):
     """Whether the server is well."""
 
     status: Literal["ok"]
@@ -47,17 +49,17 @@ class Health(BaseModel):
     """Computations in line."""
 
 
-class Problem(BaseModel):
+class _Problem(BaseModel):
     """What is wrong with a request, and what to do."""
 
     detail: str
 
 
 @router.get("/health")
-async def health(request: Request) -> Health:
+async def _health(request: Request) -> _Health:
     """Answers at once, also while everything computes."""
     state = request.app.state
-    return Health(
+    return _Health(
         status="ok",
         version=gbpn.__version__,
         model=state.completer.model.config.name,
@@ -68,7 +70,7 @@ async def health(request: Request) -> Health:
 
 
 @router.get("/api/v1/scenes")
-async def list_scenes() -> list[str]:
+async def _list_scenes() -> list[str]:
     """Names of the embedded example scenes."""
     return scenes.names()
 
@@ -78,10 +80,10 @@ async def list_scenes() -> list[str]:
     response_class=Response,
     responses={
         200: {"content": {"image/jpeg": {}}},
-        404: {"model": Problem, "description": "There is no such scene."},
+        404: {"model": _Problem, "description": "There is no such scene."},
     },
 )
-async def scene_picture(name: str) -> Response:
+async def _scene_picture(name: str) -> Response:
     """The picture of an embedded scene."""
     from importlib.resources import files
 
@@ -100,10 +102,10 @@ async def scene_picture(name: str) -> Response:
             "in 16 bit, metres times the header X-Depth-Scale; ply: a coloured point cloud.",
             "content": {"application/octet-stream": {}, "image/png": {}},
         },
-        400: {"model": Problem, "description": "The request cannot be read."},
-        413: {"model": Problem, "description": "The upload is too large."},
+        400: {"model": _Problem, "description": "The request cannot be read."},
+        413: {"model": _Problem, "description": "The upload is too large."},
         422: {"description": "The picture, the depth or a number cannot be used; `detail` says why."},
-        503: {"model": Problem, "description": "Too many requests are waiting: try again later."},
+        503: {"model": _Problem, "description": "Too many requests are waiting: try again later."},
     },
 )
 async def complete(
@@ -121,12 +123,12 @@ async def complete(
     intrinsics: Annotated[
         str, Form(description="fx,fy,cx,cy in pixels; empty: from EXIF, else a field of view of 60°.")
     ] = "",
-    format: Annotated[Format, Form(description="npz, png or ply.")] = "npz",
+    format: Annotated[_Format, Form(description="npz, png or ply.")] = "npz",
 ) -> Response:
     """Complete one picture's depth."""
     state = request.app.state
     workers: Workers = state.workers
-    if workers.waiting >= MOST_WAITING:
+    if workers.waiting >= _MOST_WAITING:
         raise HTTPException(503, f"{workers.waiting} computations are waiting: try again later")
     picture = await image.read()
     measured = None if depth is None else (await depth.read(), depth.filename or "")
@@ -165,7 +167,7 @@ def _completed(
         sparse = _points(points, limits)
     result = completer(photo, sparse, camera)
     content, scale_used = _written(result, format)
-    return list(result.notices), content, MEDIA_TYPES[format], scale_used
+    return list(result.notices), content, _MEDIA_TYPES[format], scale_used
 
 
 def _written(result: CompletedDepth, format: str) -> tuple[bytes, float | None]:

@@ -24,9 +24,11 @@ from gbpn.studio.limits import Limits
 from gbpn.studio.page import Kept, Page
 from gbpn.studio.workers import Workers
 
-IDLE, TOO_MANY, BAD_FRAME = 4000, 4001, 4002
+__all__ = ["make_app", "static_folder"]
+
+_IDLE, _TOO_MANY, _BAD_FRAME = 4000, 4001, 4002
 """Why the server closes a socket, in the range that is left to applications."""
-MOST_BAD_FRAMES = 20
+_MOST_BAD_FRAMES = 20
 """Frames of one connection that may be none before it is closed."""
 
 
@@ -61,7 +63,7 @@ def make_app(
     app.add_exception_handler(GbpnError, _tell)
     app.add_middleware(Guard, hosts=hosts, token=token, upload_bytes=limits.upload_bytes)
     if page:
-        app.add_api_websocket_route("/socket", converse)
+        app.add_api_websocket_route("/socket", _converse)
         app.mount("/", StaticFiles(directory=static_folder(), html=True))
     return app
 
@@ -75,13 +77,13 @@ async def _tell(request: Request, error: Exception) -> JSONResponse:
     return JSONResponse({"detail": str(error)}, status_code=422)
 
 
-async def converse(socket: WebSocket) -> None:
+async def _converse(socket: WebSocket) -> None:
     """One page from its first message to its last."""
     state = socket.app.state
     limits: Limits = state.limits
     await socket.accept()
     if state.pages >= limits.pages:
-        await socket.close(TOO_MANY, f"{state.pages} pages are open already: close one, or try again later")
+        await socket.close(_TOO_MANY, f"{state.pages} pages are open already: close one, or try again later")
         return
     state.pages += 1
     sending = asyncio.Lock()
@@ -113,7 +115,7 @@ async def _listen(socket: WebSocket, page: Page, send: Any, limits: Limits) -> N
         try:
             event = await asyncio.wait_for(socket.receive(), limits.idle_seconds)
         except asyncio.TimeoutError:
-            await socket.close(IDLE, "nothing happened for a while: reload to go on")
+            await socket.close(_IDLE, "nothing happened for a while: reload to go on")
             return
         if event["type"] == "websocket.disconnect":
             return
@@ -122,8 +124,8 @@ async def _listen(socket: WebSocket, page: Page, send: Any, limits: Limits) -> N
         except protocol.ProtocolError as error:
             bad += 1
             await send(protocol.Failed(reply=0, message=str(error)))
-            if bad >= MOST_BAD_FRAMES:
-                await socket.close(BAD_FRAME, "too many frames that are none")
+            if bad >= _MOST_BAD_FRAMES:
+                await socket.close(_BAD_FRAME, "too many frames that are none")
                 return
             continue
         await page.receive(message)

@@ -16,7 +16,9 @@ from gbpn.predict.session import Measurement, Session
 from gbpn.studio import glb
 from gbpn.studio.material import Material
 
-INLINE = 200
+__all__ = ["EXPORTS", "PNG", "depth_png", "make", "npy", "png", "written"]
+
+_INLINE = 200
 """Points up to which the snippet lists them itself; more are read from points.csv."""
 
 
@@ -30,16 +32,16 @@ def make(what: str, session: Session, material: Material, weights: str) -> tuple
     return f"{_plain(material.name)}_{what}", media_type, write(session, material, weights)
 
 
-def points_table(points: list[Measurement]) -> str:
+def _points_table(points: list[Measurement]) -> str:
     """CSV of x, y, depth, std."""
     return "\n".join(["x,y,depth,std", *(f"{p.x},{p.y},{p.depth!r},{p.std!r}" for p in points)]) + "\n"
 
 
-def snippet(session: Session, material: Material, weights: str) -> str:
+def _snippet(session: Session, material: Material, weights: str) -> str:
     """Python that repeats this very result."""
     name, points = _plain(material.name), session.measurements
     lines = ["import gbpn"]
-    if len(points) > INLINE:
+    if len(points) > _INLINE:
         lines.append("import numpy as np")
     if material.scene:
         lines.append("from gbpn import scenes")
@@ -55,7 +57,7 @@ def snippet(session: Session, material: Material, weights: str) -> str:
         lines += [f"# {name}_image.png is the picture as the studio shows it, from its list of files"]
         picture = repr(f"{name}_image.png")
     lines.append(f"session = completer.session({picture}, {camera})")
-    if len(points) > INLINE:
+    if len(points) > _INLINE:
         lines += [
             f"table = np.loadtxt({name + '_points.csv'!r}, delimiter=',', skiprows=1)",
             "x, y, depth, std = table.T",
@@ -115,20 +117,20 @@ def _plain(name: str) -> str:
     return kept[:40] or "picture"
 
 
-Writer = Callable[[Session, Material, str], bytes]
-PNG, BINARY, GLTF = "image/png", "application/octet-stream", "model/gltf-binary"
-EXPORTS: dict[str, tuple[str, bool, Writer]] = {
+_Writer = Callable[[Session, Material, str], bytes]
+PNG, _BINARY, _GLTF = "image/png", "application/octet-stream", "model/gltf-binary"
+EXPORTS: dict[str, tuple[str, bool, _Writer]] = {
     "depth.png": (PNG, True, lambda s, m, w: depth_png(s.result)),
-    "depth.npy": (BINARY, True, lambda s, m, w: npy(s.result.depth)),
-    "std.npy": (BINARY, True, lambda s, m, w: _std(s)),
-    "confidence.npy": (BINARY, True, lambda s, m, w: npy(s.result.confidence)),
+    "depth.npy": (_BINARY, True, lambda s, m, w: npy(s.result.depth)),
+    "std.npy": (_BINARY, True, lambda s, m, w: _std(s)),
+    "confidence.npy": (_BINARY, True, lambda s, m, w: npy(s.result.confidence)),
     "mask.png": (PNG, True, lambda s, m, w: png(s.result.observed.astype(np.uint8) * 255)),
-    "cloud.ply": (BINARY, True, lambda s, m, w: written("cloud.ply", s.result.to_point_cloud)),
-    "cloud.glb": (GLTF, True, lambda s, m, w: glb.glb(s.result.depth, m.image, m.intrinsics, mesh=False)),
-    "mesh.glb": (GLTF, True, lambda s, m, w: glb.glb(s.result.depth, m.image, m.intrinsics, mesh=True)),
+    "cloud.ply": (_BINARY, True, lambda s, m, w: written("cloud.ply", s.result.to_point_cloud)),
+    "cloud.glb": (_GLTF, True, lambda s, m, w: glb.glb(s.result.depth, m.image, m.intrinsics, mesh=False)),
+    "mesh.glb": (_GLTF, True, lambda s, m, w: glb.glb(s.result.depth, m.image, m.intrinsics, mesh=True)),
     "preview.png": (PNG, True, lambda s, m, w: written("preview.png", s.result.preview)),
     "image.png": (PNG, False, lambda s, m, w: png(m.image)),
-    "points.csv": ("text/csv", False, lambda s, m, w: points_table(s.measurements).encode()),
-    "repeat.py": ("text/x-python", True, lambda s, m, w: snippet(s, m, w).encode()),
+    "points.csv": ("text/csv", False, lambda s, m, w: _points_table(s.measurements).encode()),
+    "repeat.py": ("text/x-python", True, lambda s, m, w: _snippet(s, m, w).encode()),
 }
 """Name → (media type, whether an answer is needed, what writes it)."""

@@ -7,10 +7,12 @@ import struct
 
 import numpy as np
 
-ARRAY_BUFFER, ELEMENT_BUFFER = 34962, 34963
-FLOAT, UNSIGNED_BYTE, UNSIGNED_INT = 5126, 5121, 5125
-POINTS, TRIANGLES = 0, 4
-STEEP = 0.06
+__all__ = ["FLOAT", "POINTS", "glb", "positions"]
+
+_ARRAY_BUFFER, _ELEMENT_BUFFER = 34962, 34963
+FLOAT, _UNSIGNED_BYTE, _UNSIGNED_INT = 5126, 5121, 5125
+POINTS, _TRIANGLES = 0, 4
+_STEEP = 0.06
 """A triangle whose corners differ by more than this share of their depth spans an edge and is left out."""
 
 
@@ -21,7 +23,7 @@ def positions(depth: np.ndarray, camera: tuple[float, float, float, float]) -> n
     return np.stack([(x - cx) / fx * depth, -(y - cy) / fy * depth, -depth], axis=2).astype(np.float32)
 
 
-def triangles(depth: np.ndarray, keep: np.ndarray) -> np.ndarray:
+def _triangles(depth: np.ndarray, keep: np.ndarray) -> np.ndarray:
     """[T, 3] uint32 pixel numbers: two triangles for each square of four kept pixels on one surface."""
     height, width = depth.shape
     number = np.arange(height * width, dtype=np.uint32).reshape(height, width)
@@ -29,7 +31,7 @@ def triangles(depth: np.ndarray, keep: np.ndarray) -> np.ndarray:
     corners = np.concatenate([np.stack([a, c, b], 2).reshape(-1, 3), np.stack([b, c, d], 2).reshape(-1, 3)])
     there = keep.ravel()[corners].all(1)
     values = np.where(keep, depth, 1).ravel()[corners]
-    flat = values.max(1) - values.min(1) < STEEP * values.min(1)
+    flat = values.max(1) - values.min(1) < _STEEP * values.min(1)
     return np.ascontiguousarray(corners[there & flat])
 
 
@@ -41,7 +43,7 @@ def glb(depth: np.ndarray, image: np.ndarray, camera: tuple[float, float, float,
     colours = np.concatenate([image.reshape(-1, 3), np.full((image.size // 3, 1), 255, np.uint8)], axis=1)
     index = None
     if mesh:
-        corners = triangles(known, keep)
+        corners = _triangles(known, keep)
         used, flat = np.unique(corners, return_inverse=True)
         index = flat.astype(np.uint32).ravel()
     else:
@@ -62,7 +64,7 @@ def _pack(places: np.ndarray, colours: np.ndarray, index: np.ndarray | None) -> 
     blocks = [places, colours] + ([] if index is None else [index])
     views, start = [], 0
     for number, block in enumerate(blocks):
-        target = ELEMENT_BUFFER if number == 2 else ARRAY_BUFFER
+        target = _ELEMENT_BUFFER if number == 2 else _ARRAY_BUFFER
         views.append({"buffer": 0, "byteOffset": start, "byteLength": block.nbytes, "target": target})
         start += block.nbytes
     low, high = ([0.0] * 3, [0.0] * 3) if empty else (places.min(0).tolist(), places.max(0).tolist())
@@ -77,16 +79,16 @@ def _pack(places: np.ndarray, colours: np.ndarray, index: np.ndarray | None) -> 
         },
         {
             "bufferView": 1,
-            "componentType": UNSIGNED_BYTE,
+            "componentType": _UNSIGNED_BYTE,
             "count": len(places),
             "type": "VEC4",
             "normalized": True,
         },
     ]
-    primitive = {"attributes": {"POSITION": 0, "COLOR_0": 1}, "mode": POINTS if index is None else TRIANGLES}
+    primitive = {"attributes": {"POSITION": 0, "COLOR_0": 1}, "mode": POINTS if index is None else _TRIANGLES}
     if index is not None:
         accessors.append(
-            {"bufferView": 2, "componentType": UNSIGNED_INT, "count": len(index), "type": "SCALAR"}
+            {"bufferView": 2, "componentType": _UNSIGNED_INT, "count": len(index), "type": "SCALAR"}
         )
         primitive["indices"] = 2
     document = {

@@ -11,11 +11,13 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-COOKIE = "gbpn_token"
-LOOPBACK = ("localhost", "127.0.0.1", "::1")
-OPEN_PATHS = ("/health",)
+__all__ = ["Guard"]
+
+_COOKIE = "gbpn_token"
+_LOOPBACK = ("localhost", "127.0.0.1", "::1")
+_OPEN_PATHS = ("/health",)
 """Answered without a token."""
-POLICY = (
+_POLICY = (
     "default-src 'self'; img-src 'self' blob: data:; style-src 'self' 'unsafe-inline'; "
     "connect-src 'self' blob:; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
 )
@@ -44,12 +46,12 @@ class Guard:
 
     def _refusal(self, scope: Scope, headers: Headers) -> tuple[int, str] | None:
         host = _name(headers.get("host", ""))
-        if "*" not in self.hosts and host not in (*LOOPBACK, *self.hosts):
+        if "*" not in self.hosts and host not in (*_LOOPBACK, *self.hosts):
             return 403, "this server is not called that: use the address that gbpn printed"
         origin = headers.get("origin")
         if origin is not None and urlsplit(origin).netloc.lower() != headers.get("host", "").lower():
             return 403, "requests from other pages are refused"
-        if self.token is not None and scope["path"] not in OPEN_PATHS and not self._knows(scope, headers):
+        if self.token is not None and scope["path"] not in _OPEN_PATHS and not self._knows(scope, headers):
             return 401, "a token is needed: open the address that gbpn printed"
         length = headers.get("content-length", "0")
         if not length.isdigit() or int(length) > self.upload_bytes:
@@ -62,7 +64,7 @@ class Guard:
         given.append(headers.get("authorization", "").removeprefix("Bearer "))
         for part in headers.get("cookie", "").split(";"):
             name, _, value = part.strip().partition("=")
-            if name == COOKIE:
+            if name == _COOKIE:
                 given.append(value)
         return any(hmac.compare_digest(one.encode(), self.token.encode()) for one in given)
 
@@ -89,9 +91,9 @@ class Guard:
                 out: Any = MutableHeaders(raw=message["headers"])
                 out["x-content-type-options"] = "nosniff"
                 out["referrer-policy"] = "no-referrer"
-                out["content-security-policy"] = POLICY
+                out["content-security-policy"] = _POLICY
                 if self.token is not None and b"token=" in scope.get("query_string", b""):
-                    out.append("set-cookie", f"{COOKIE}={self.token}; Path=/; HttpOnly; SameSite=Strict")
+                    out.append("set-cookie", f"{_COOKIE}={self.token}; Path=/; HttpOnly; SameSite=Strict")
             await send(message)
 
         return answering

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 
+__all__ = ["Limits"]
+
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:

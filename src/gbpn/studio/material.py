@@ -20,10 +20,12 @@ from gbpn.predict.inputs import as_image, as_intrinsics
 from gbpn.predict.sources import Sensor
 from gbpn.studio.limits import Limits
 
-DEPTH_TYPES = (".png", ".npy", ".csv", ".txt", ".ply")
+__all__ = ["Material", "decode_depth", "decode_picture", "from_scene", "from_upload"]
+
+_DEPTH_TYPES = (".png", ".npy", ".csv", ".txt", ".ply")
 """Suffixes of depth that a page may send."""
-PICTURE_FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "TIFF", "HEIF", "MPO")
-NUMPY_MAGIC = b"\x93NUMPY"
+_PICTURE_FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "TIFF", "HEIF", "MPO")
+_NUMPY_MAGIC = b"\x93NUMPY"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,8 +110,8 @@ def decode_picture(content: bytes, limits: Limits) -> Image.Image:
             warnings.simplefilter("ignore", Image.DecompressionBombWarning)
             picture = Image.open(io.BytesIO(content))
             _require_small(picture, limits)
-            if picture.format not in PICTURE_FORMATS:
-                raise InputError(f"a picture is one of {', '.join(PICTURE_FORMATS)}; got {picture.format}")
+            if picture.format not in _PICTURE_FORMATS:
+                raise InputError(f"a picture is one of {', '.join(_PICTURE_FORMATS)}; got {picture.format}")
             upright = ImageOps.exif_transpose(picture)
             exif = upright.getexif()
             photo = upright.convert("RGB")
@@ -133,13 +135,13 @@ def decode_depth(
     limits: Limits,
 ) -> Tensor:
     """[1, H, W] metres. The file passes through a folder of the server's own, under the server's own name."""
-    if suffix not in DEPTH_TYPES:
-        raise InputError(f"depth is one of {', '.join(DEPTH_TYPES)}; got {suffix[:20]!r}")
+    if suffix not in _DEPTH_TYPES:
+        raise InputError(f"depth is one of {', '.join(_DEPTH_TYPES)}; got {suffix[:20]!r}")
     if scale is not None and not 0 < scale < 1e9:
         raise InputError(f"scale divides integer depth and must be positive; got {scale}")
     if suffix == ".png":
         _require_small_file(content, limits)
-    if suffix == ".npy" and not content.startswith(NUMPY_MAGIC):
+    if suffix == ".npy" and not content.startswith(_NUMPY_MAGIC):
         raise InputError("the depth file does not begin like a .npy file")
     with tempfile.TemporaryDirectory(prefix="gbpn-studio-") as folder:
         path = Path(folder) / f"depth{suffix}"

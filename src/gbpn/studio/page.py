@@ -17,10 +17,12 @@ from gbpn.studio import answers, exports, material, protocol
 from gbpn.studio.limits import Limits
 from gbpn.studio.workers import AT_ONCE, REFINED, Workers
 
+__all__ = ["Answer", "Kept", "Page", "Send", "log"]
+
 log = logging.getLogger("gbpn.studio")
 Send = Callable[[Any], Awaitable[None]]
 Answer = TypeVar("Answer")
-REPLACED_BY_NEWER = (protocol.SetPoints, protocol.TakePattern, protocol.Listen)
+_REPLACED_BY_NEWER = (protocol.SetPoints, protocol.TakePattern, protocol.Listen)
 """Of these, one that waits is dropped when the next one of its kind comes right behind it."""
 
 
@@ -75,7 +77,7 @@ class Page:
     async def receive(self, message: Any) -> None:
         """Put a message in line."""
         waiting = self._waiting
-        if waiting and isinstance(message, REPLACED_BY_NEWER) and type(waiting[-1]) is type(message):
+        if waiting and isinstance(message, _REPLACED_BY_NEWER) and type(waiting[-1]) is type(message):
             waiting.pop()
         if len(waiting) >= self.limits.waiting:
             text = f"{len(waiting)} requests are waiting already: wait for their answers"
@@ -220,7 +222,7 @@ class Page:
         if self._session is session:
             self._start = session.copy()
         await self._send(maps)
-        if not any(isinstance(message, REPLACED_BY_NEWER[:2]) for message in self._waiting):
+        if not any(isinstance(message, _REPLACED_BY_NEWER[:2]) for message in self._waiting):
             self._refine()
 
     def _refine(self) -> None:

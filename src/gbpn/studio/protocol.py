@@ -20,10 +20,47 @@ import numpy as np
 
 from gbpn.errors import InputError
 
+__all__ = [
+    "FROM_PAGE",
+    "FROM_SERVER",
+    "VERSION",
+    "Array",
+    "Bytes",
+    "Compare",
+    "Compared",
+    "Export",
+    "Failed",
+    "File",
+    "Film",
+    "FilmStill",
+    "FindOutliers",
+    "Listen",
+    "Listened",
+    "Map",
+    "Maps",
+    "Numbers",
+    "OpenScene",
+    "OpenUpload",
+    "Opened",
+    "Outliers",
+    "Pixels",
+    "Places",
+    "ProtocolError",
+    "SetPoints",
+    "Suggest",
+    "Suggested",
+    "TakePattern",
+    "Taken",
+    "Waiting",
+    "Welcome",
+    "decode",
+    "encode",
+]
+
 VERSION = 1
 """Of this protocol; the page compares it with its own."""
-ALIGNMENT = 8
-MOST_HEADER = 1_000_000
+_ALIGNMENT = 8
+_MOST_HEADER = 1_000_000
 """Bytes of a header that are looked at."""
 Array = np.ndarray
 
@@ -32,18 +69,18 @@ class ProtocolError(InputError):
     """A frame that is none, or a message that is not as agreed."""
 
 
-class Stored(NamedTuple):
+class _Stored(NamedTuple):
     """How an array travels."""
 
     dtype: str
     axes: int
 
 
-Bytes = Annotated[Array, Stored("u1", 1)]
-Pixels = Annotated[Array, Stored("u1", 3)]
-Places = Annotated[Array, Stored("i4", 1)]
-Numbers = Annotated[Array, Stored("f4", 1)]
-Map = Annotated[Array, Stored("f4", 2)]
+Bytes = Annotated[Array, _Stored("u1", 1)]
+Pixels = Annotated[Array, _Stored("u1", 3)]
+Places = Annotated[Array, _Stored("i4", 1)]
+Numbers = Annotated[Array, _Stored("f4", 1)]
+Map = Annotated[Array, _Stored("f4", 2)]
 
 
 # From the page.
@@ -304,7 +341,7 @@ FROM_SERVER = (
 )  # fmt: skip
 
 
-def _layout(kind: type) -> tuple[dict[str, Stored], dict[str, Any], frozenset[str]]:
+def _layout(kind: type) -> tuple[dict[str, _Stored], dict[str, Any], frozenset[str]]:
     """Arrays of a message by name, its plain fields with their types, and which of all may be left out."""
     arrays, plain = {}, {}
     for name, hint in get_type_hints(kind, include_extras=True).items():
@@ -317,12 +354,12 @@ def _layout(kind: type) -> tuple[dict[str, Stored], dict[str, Any], frozenset[st
     return arrays, plain, frozenset(optional)
 
 
-LAYOUTS = {kind.__name__: _layout(kind) for kind in (*FROM_PAGE, *FROM_SERVER)}
+_LAYOUTS = {kind.__name__: _layout(kind) for kind in (*FROM_PAGE, *FROM_SERVER)}
 
 
 def encode(message: Any) -> bytes:
     """The frame of a message."""
-    stored, plain, _ = LAYOUTS[type(message).__name__]
+    stored, plain, _ = _LAYOUTS[type(message).__name__]
     header: dict[str, Any] = {"kind": type(message).__name__}
     header |= {name: getattr(message, name) for name in plain}
     arrays = {
@@ -346,7 +383,7 @@ def decode(frame: bytes, kinds: tuple[type, ...] | None = None) -> Any:
     kind = next((one for one in kinds or FROM_PAGE if one.__name__ == name), None)
     if kind is None:
         raise ProtocolError(f"unknown message {str(name)[:40]!r}: is the page as new as the server?")
-    stored, plain, optional = LAYOUTS[kind.__name__]
+    stored, plain, optional = _LAYOUTS[kind.__name__]
     arrays = _arrays(frame, start, listed)
     for part, wanted, got in (("array", set(stored), set(arrays)), ("field", set(plain), set(header))):
         if missing := wanted - got - optional:
@@ -365,20 +402,20 @@ def decode(frame: bytes, kinds: tuple[type, ...] | None = None) -> Any:
 
 def _header(frame: bytes) -> tuple[dict[str, Any], int]:
     """The header, and where the arrays start."""
-    if len(frame) < ALIGNMENT:
-        raise ProtocolError(f"a frame has at least {ALIGNMENT} bytes; got {len(frame)}")
+    if len(frame) < _ALIGNMENT:
+        raise ProtocolError(f"a frame has at least {_ALIGNMENT} bytes; got {len(frame)}")
     (length,) = struct.unpack_from("<I", frame)
-    if length > min(MOST_HEADER, len(frame) - ALIGNMENT):
+    if length > min(_MOST_HEADER, len(frame) - _ALIGNMENT):
         raise ProtocolError(f"the header is said to have {length} bytes in a frame of {len(frame)}")
     try:
         header = json.loads(
-            bytes(frame[ALIGNMENT : ALIGNMENT + length]).decode(), parse_constant=_no_constant
+            bytes(frame[_ALIGNMENT : _ALIGNMENT + length]).decode(), parse_constant=_no_constant
         )
     except (ValueError, RecursionError) as error:
         raise ProtocolError(f"the header is not JSON ({str(error)[:80]})") from error
     if not isinstance(header, dict):
         raise ProtocolError("the header must be an object")
-    return header, ALIGNMENT + length + len(_padding(length))
+    return header, _ALIGNMENT + length + len(_padding(length))
 
 
 def _no_constant(text: str) -> Any:
@@ -423,4 +460,4 @@ def _fits(value: Any, hint: Any) -> bool:
 
 
 def _padding(length: int) -> bytes:
-    return bytes(-length % ALIGNMENT)
+    return bytes(-length % _ALIGNMENT)

@@ -14,7 +14,9 @@ from gbpn.predict import DepthCompleter
 from gbpn.studio.app import make_app
 from gbpn.studio.limits import Limits
 
-DEFAULT_HOST = "127.0.0.1"
+__all__ = ["Address", "Server", "address", "is_loopback"]
+
+_DEFAULT_HOST = "127.0.0.1"
 
 
 @dataclass(frozen=True, kw_only=True)

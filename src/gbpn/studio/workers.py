@@ -9,6 +9,8 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
+__all__ = ["AT_ONCE", "REFINED", "Answer", "Workers"]
+
 Answer = TypeVar("Answer")
 AT_ONCE, REFINED = 0, 1
 """Who waits shorter: what a person looks for under the finger, then all the rest."""

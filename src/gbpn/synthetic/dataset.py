@@ -17,7 +17,9 @@ from gbpn.sample import Sample
 from gbpn.synthetic.raycast import DepthBuffer, View, turn
 from gbpn.synthetic.textures import Material, grain_table, paint, random_material
 
-SPLITS = ("train", "validation", "evaluation")
+__all__ = ["FARTHEST", "KINDS", "SyntheticDataset"]
+
+_SPLITS = ("train", "validation", "evaluation")
 KINDS = ("room", "street")
 FARTHEST = 100.0
 """Metres; beyond is sky."""
@@ -38,14 +40,14 @@ class SyntheticDataset:
         seed: int = 0,
     ) -> None:
         """`count` frames; `kinds` take turns. Splits share no frame."""
-        if split not in SPLITS:
-            raise InputError(f"split must be one of {', '.join(SPLITS)}; got {split!r}")
+        if split not in _SPLITS:
+            raise InputError(f"split must be one of {', '.join(_SPLITS)}; got {split!r}")
         if not kinds or any(kind not in KINDS for kind in kinds):
             raise InputError(f"kinds are {', '.join(KINDS)}; got {kinds}")
         if count < 1 or height < 1 or width < 1:
             raise InputError(f"count, height and width must be positive; got {count}, {height}, {width}")
         self.height, self.width, self.kinds = height, width, kinds
-        self._seed = (SPLITS.index(split), seed)
+        self._seed = (_SPLITS.index(split), seed)
         self.names = [f"{kinds[index % len(kinds)]}/{index:05}" for index in range(count)]
 
     def __len__(self) -> int:
@@ -59,7 +61,7 @@ class SyntheticDataset:
         """As `load`."""
         name = self.names[index]
         rng = np.random.default_rng(np.random.SeedSequence([*self._seed, index % len(self.names)]))
-        build = build_room if name.startswith("room") else build_street
+        build = _build_room if name.startswith("room") else _build_street
         buffer, materials, lamp = build(rng, self.height, self.width)
         image = _picture(buffer, materials, lamp, rng)
         depth = np.where(buffer.depth < FARTHEST, buffer.depth, 0).astype(np.float32)
@@ -72,7 +74,7 @@ class SyntheticDataset:
         )
 
 
-def build_room(
+def _build_room(
     rng: np.random.Generator, height: int, width: int
 ) -> tuple[DepthBuffer, list[Material], np.ndarray]:
     """A furnished room seen from inside: buffer, materials and the lamp's position."""
@@ -92,7 +94,7 @@ def build_room(
     return buffer, materials, lamp
 
 
-def build_street(
+def _build_street(
     rng: np.random.Generator, height: int, width: int
 ) -> tuple[DepthBuffer, list[Material], np.ndarray]:
     """A street between houses with cars, poles, trees and people: buffer, materials, a far-away sun."""

@@ -12,6 +12,8 @@ from itertools import product
 
 import numpy as np
 
+__all__ = ["NEAR", "DepthBuffer", "FloatArray", "View", "turn"]
+
 NEAR = 0.05
 """Metres; nothing nearer is seen."""
 FloatArray = np.ndarray

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+__all__ = ["KINDS", "Material", "grain_table", "paint", "random_material"]
+
 KINDS = ("plain", "noise", "checker", "stripes", "bricks", "windows", "patches")
-GRAIN = 64
+_GRAIN = 64
 """Side of the repeated table of random values."""
 
 
@@ -47,7 +49,7 @@ def random_material(
 
 def grain_table(rng: np.random.Generator) -> np.ndarray:
     """[GRAIN, GRAIN] float32 in [0, 1] that repeats without seams."""
-    return rng.random((GRAIN, GRAIN), dtype=np.float32)
+    return rng.random((_GRAIN, _GRAIN), dtype=np.float32)
 
 
 def paint(material: Material, place: np.ndarray, grain: np.ndarray) -> np.ndarray:
@@ -58,18 +60,18 @@ def paint(material: Material, place: np.ndarray, grain: np.ndarray) -> np.ndarra
     share = _share(material.kind, u, v, grain)
     colour: np.ndarray = material.first[:, None] + share * (material.second - material.first)[:, None]
     if material.roughness > 0:
-        fine = smooth_noise(u * 4 + 7, v * 4 + 3, grain) - np.float32(0.5)
+        fine = _smooth_noise(u * 4 + 7, v * 4 + 3, grain) - np.float32(0.5)
         colour += np.float32(material.roughness) * fine
     return colour
 
 
-def smooth_noise(u: np.ndarray, v: np.ndarray, grain: np.ndarray) -> np.ndarray:
+def _smooth_noise(u: np.ndarray, v: np.ndarray, grain: np.ndarray) -> np.ndarray:
     """Value noise with period 1 between independent values."""
     column, row = np.floor(u), np.floor(v)
     x, y = u - column, v - row
     x, y = x * x * (3 - 2 * x), y * y * (3 - 2 * y)
-    left, top = column.astype(np.int32) % GRAIN, row.astype(np.int32) % GRAIN
-    right, bottom = (left + 1) % GRAIN, (top + 1) % GRAIN
+    left, top = column.astype(np.int32) % _GRAIN, row.astype(np.int32) % _GRAIN
+    right, bottom = (left + 1) % _GRAIN, (top + 1) % _GRAIN
     upper = grain[top, left] + x * (grain[top, right] - grain[top, left])
     lower = grain[bottom, left] + x * (grain[bottom, right] - grain[bottom, left])
     noise: np.ndarray = upper + y * (lower - upper)
@@ -82,8 +84,8 @@ def _share(kind: str, u: np.ndarray, v: np.ndarray, grain: np.ndarray) -> np.nda
     if kind == "plain":
         share = np.zeros_like(u)
     elif kind == "noise":
-        fine = smooth_noise(3 * u, 3 * v, grain)
-        share = np.float32(0.7) * smooth_noise(u, v, grain) + np.float32(0.3) * fine
+        fine = _smooth_noise(3 * u, 3 * v, grain)
+        share = np.float32(0.7) * _smooth_noise(u, v, grain) + np.float32(0.3) * fine
     elif kind == "checker":
         share = ((np.floor(u) + np.floor(v)) % 2).astype(np.float32)
     elif kind == "stripes":
@@ -94,5 +96,5 @@ def _share(kind: str, u: np.ndarray, v: np.ndarray, grain: np.ndarray) -> np.nda
     elif kind == "windows":
         share = ((np.abs(u % 1 - 0.5) < 0.22) & (np.abs(v % 1 - 0.5) < 0.3)).astype(np.float32)
     else:  # patches
-        share = grain[np.floor(v).astype(np.int32) % GRAIN, np.floor(u).astype(np.int32) % GRAIN]
+        share = grain[np.floor(v).astype(np.int32) % _GRAIN, np.floor(u).astype(np.int32) % _GRAIN]
     return share

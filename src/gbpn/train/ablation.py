@@ -18,11 +18,13 @@ from gbpn.train.loop import Machine, TrainingResult, train
 from gbpn.train.recipe import POOL, Recipe
 from gbpn.train.run_folder import RunFolder
 
+__all__ = ["NAMES", "WIDTH", "recipes", "run"]
+
 NAMES = tuple(f"v{number}" for number in range(1, 10))
 WIDTH = 0.25
 """Of every layer, against the published networks."""
 
-RECIPE = replace(
+_RECIPE = replace(
     POOL,
     model_options={"width": WIDTH},
     dataset_options={"holdout": 0.05, "cache": True, "scenes": ("nyuv2/train",)},
@@ -46,7 +48,7 @@ RECIPE = replace(
 
 def recipes(settings: list[str], dial: float = 1.0) -> dict[str, Recipe]:
     """One recipe by name; they differ in the model, and so in its loss, only."""
-    base = RECIPE.scaled(dial).changed(settings)
+    base = _RECIPE.scaled(dial).changed(settings)
     return {name: replace(base, model=name, loss=named(name).loss) for name in NAMES}
 
 

@@ -7,6 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+__all__ = ["WeightAverage"]
+
 
 class WeightAverage:
     """Starts from zero, so `weights()` divides by 1 − decayⁿ: no early weights linger in the average.

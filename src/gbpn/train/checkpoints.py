@@ -16,7 +16,9 @@ import torch
 from gbpn.atomic_files import PARTIAL, replacing
 from gbpn.errors import TrainingError
 
-PREFIX, SUFFIX = "step-", ".pt"
+__all__ = ["DAMAGED", "Checkpoints"]
+
+_PREFIX, _SUFFIX = "step-", ".pt"
 DAMAGED = "damaged-"
 """What the names of checkpoints that cannot be read are made to begin with."""
 
@@ -56,7 +58,7 @@ class Checkpoints:
 
     def write(self, step: int, state: dict[str, Any]) -> Path:
         """Write the state of `step`, then remove all but the newest `keep`."""
-        path = self.folder / f"{PREFIX}{step:08d}{SUFFIX}"
+        path = self.folder / f"{_PREFIX}{step:08d}{_SUFFIX}"
         _write(path, state)
         for old in self._all()[: -self.keep]:
             old.unlink(missing_ok=True)
@@ -79,7 +81,7 @@ class Checkpoints:
         return state
 
     def _all(self) -> list[Path]:
-        return sorted(self.folder.glob(f"{PREFIX}*{SUFFIX}"))
+        return sorted(self.folder.glob(f"{_PREFIX}*{_SUFFIX}"))
 
 
 def _write(path: Path, state: dict[str, Any]) -> None:

@@ -7,8 +7,10 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.distributed.nn.functional import all_reduce
 
+__all__ = ["average", "synchronise_batch_norm"]
 
-class CrossProcessBatchNorm2d(nn.BatchNorm2d):
+
+class _CrossProcessBatchNorm2d(nn.BatchNorm2d):
     """Batch norm over the batches of all processes, on any device (torch's own needs a GPU)."""
 
     def forward(self, input: Tensor) -> Tensor:
@@ -44,7 +46,7 @@ def synchronise_batch_norm(model: nn.Module) -> nn.Module:
     """Let every batch norm of `model` see the global batch; in place, parameters and names unchanged."""
     for module in model.modules():
         if type(module) is nn.BatchNorm2d:
-            module.__class__ = CrossProcessBatchNorm2d
+            module.__class__ = _CrossProcessBatchNorm2d
     return model
 
 

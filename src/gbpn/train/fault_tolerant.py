@@ -8,6 +8,8 @@ from gbpn.datasets.training_view import Batch, TrainingView, collate
 from gbpn.errors import DatasetError, TrainingError
 from gbpn.sample import Sample
 
+__all__ = ["FaultTolerantSamples", "Fetched", "collate_fetched"]
+
 
 @dataclass(frozen=True)
 class Fetched:

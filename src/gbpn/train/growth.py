@@ -11,7 +11,9 @@ from gbpn.config import ModelConfig
 from gbpn.gmcn import ChannelLayout
 from gbpn.gmcn.density import Response
 
-HEADS = ("weight", "difference", "damping", "offset", "contrast", "prior")
+__all__ = ["grown"]
+
+_HEADS = ("weight", "difference", "damping", "offset", "contrast", "prior")
 
 
 @torch.no_grad()
@@ -59,7 +61,7 @@ def _labels(name: str, config: ModelConfig) -> list[str]:
     layout = ChannelLayout.of(config, 0 if pieces[0] == "first" else 1)
     if pieces[:2] == ["second", "last"] or pieces[1:4] == ["heads", "detail", "last"]:
         return list(layout.labels)
-    if pieces[1] == "heads" and pieces[2] in HEADS:
+    if pieces[1] == "heads" and pieces[2] in _HEADS:
         return [label for label in layout.labels if label.startswith(f"{pieces[2]}: ")]
     return []
 

@@ -17,7 +17,9 @@ from gbpn.model import GBPN, AffineModel
 from gbpn.pipeline import ImageEncoding, SparseDepth
 from gbpn.train.recipe import Recipe
 
-Loss = Callable[[DepthDistribution, Tensor], Tensor]
+__all__ = ["Learner", "trained_with"]
+
+_Loss = Callable[[DepthDistribution, Tensor], Tensor]
 
 
 class Learner(nn.Module):
@@ -89,8 +91,8 @@ def trained_with(recipe: Recipe, config: ModelConfig) -> str:
     return config.loss if recipe.loss == "model" else recipe.loss
 
 
-def _loss(recipe: Recipe, name: str) -> Loss:
-    losses: dict[str, Loss] = {
+def _loss(recipe: Recipe, name: str) -> _Loss:
+    losses: dict[str, _Loss] = {
         "probability": partial(probability_loss, alpha1=recipe.alpha1, alpha2=recipe.alpha2),
         "scale-free": partial(
             scale_free_loss, alpha1=recipe.alpha1, alpha2=recipe.alpha2, balance=recipe.balance

@@ -37,10 +37,12 @@ from gbpn.train.summary import write_summary
 from gbpn.train.validation import validate
 from gbpn.weights.files import save
 
-RECORD_EVERY = 20
+__all__ = ["Machine", "TrainingResult", "train"]
+
+_RECORD_EVERY = 20
 """Steps between rows of steps.csv."""
 
-BROKEN_STEPS = 3
+_BROKEN_STEPS = 3
 """More steps than this in a row without a finite gradient end the run."""
 
 
@@ -160,7 +162,7 @@ class _Run:
             clock = time.perf_counter()
             for batch, failures in self._batches():
                 self._count(failures, watch)
-                recorded = self.step == 0 or (self.step + 1) % RECORD_EVERY == 0
+                recorded = self.step == 0 or (self.step + 1) % _RECORD_EVERY == 0
                 numbers = self._learn(batch, detailed=recorded)
                 if self.broken:
                     about = ", ".join(batch.names)
@@ -238,7 +240,7 @@ class _Run:
         """A gradient alone that is not finite costs its step; a loss, or too many gradients, end the run."""
         sound = {name: math.isfinite(value) for name, value in numbers.items()}
         self.broken = 0 if sound["gradient_norm"] else self.broken + 1
-        if not all(sound[name] for name in sound if name != "gradient_norm") or self.broken > BROKEN_STEPS:
+        if not all(sound[name] for name in sound if name != "gradient_norm") or self.broken > _BROKEN_STEPS:
             said = ", ".join(f"{name} {value:g}" for name, value in numbers.items())
             raise TrainingError(
                 f"not finite at step {self.step}: {said}; frames {', '.join(names)}: lower peak_rate or "

@@ -11,8 +11,10 @@ from torch import Tensor, nn
 from gbpn.train.recipe import Recipe
 from gbpn.train.schedule import OneCycle
 
+__all__ = ["build", "follow", "gradient_norms"]
 
-def parameter_groups(model: nn.Module, recipe: Recipe) -> list[dict[str, Any]]:
+
+def _parameter_groups(model: nn.Module, recipe: Recipe) -> list[dict[str, Any]]:
     """Four groups at most: encoder or rest, decayed or not. Each carries its relative `rate_scale`.
 
     1-D tensors, biases and relative-position tables are not decayed.
@@ -34,7 +36,7 @@ def parameter_groups(model: nn.Module, recipe: Recipe) -> list[dict[str, Any]]:
 def build(model: nn.Module, recipe: Recipe) -> torch.optim.AdamW:
     momentum = recipe.schedule.momentum(0)
     return torch.optim.AdamW(
-        parameter_groups(model, recipe), lr=recipe.schedule.rate(0), betas=(momentum, 0.999)
+        _parameter_groups(model, recipe), lr=recipe.schedule.rate(0), betas=(momentum, 0.999)
     )
 
 

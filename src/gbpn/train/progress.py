@@ -16,6 +16,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from gbpn.atomic_files import write_text
 
+__all__ = ["Table", "TrainingProgress", "read_rows"]
+
 
 class Table:
     """A CSV file that grows row by row; reopening it for a resumed run drops rows after the given step."""

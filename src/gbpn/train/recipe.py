@@ -12,6 +12,8 @@ from typing import Any
 from gbpn.errors import InputError
 from gbpn.train.schedule import OneCycle
 
+__all__ = ["POOL", "RECIPES", "SMALL", "Recipe", "named"]
+
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
@@ -188,10 +190,10 @@ def _literal(text: str) -> Any:
         return text
 
 
-NYUV2 = Recipe()
+_NYUV2 = Recipe()
 
-KITTI = replace(
-    NYUV2,
+_KITTI = replace(
+    _NYUV2,
     dataset="kitti",
     augmentation="kitti",
     steps=322_110,
@@ -228,11 +230,11 @@ SMALL = Recipe(
     checkpoint_every=250,
 )
 
-POOL = replace(NYUV2, dataset="pool", augmentation="varied")
+POOL = replace(_NYUV2, dataset="pool", augmentation="varied")
 
-SYNTHETIC = replace(SMALL, dataset="synthetic", dataset_options={}, steps=4_000, validate_every=500)
+_SYNTHETIC = replace(SMALL, dataset="synthetic", dataset_options={}, steps=4_000, validate_every=500)
 
-RECIPES = {"nyuv2": NYUV2, "kitti": KITTI, "pool": POOL, "small": SMALL, "synthetic": SYNTHETIC}
+RECIPES = {"nyuv2": _NYUV2, "kitti": _KITTI, "pool": POOL, "small": SMALL, "synthetic": _SYNTHETIC}
 """By name, as `gbpn train NAME` takes them."""
 
 

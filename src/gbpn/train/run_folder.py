@@ -18,6 +18,8 @@ from gbpn.errors import TrainingError
 from gbpn.train.checkpoints import Checkpoints
 from gbpn.train.recipe import Recipe
 
+__all__ = ["RunFolder", "environment"]
+
 
 @dataclass(frozen=True)
 class RunFolder:

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 import torch
 
+__all__ = ["OneCycle"]
+
 
 @dataclass(frozen=True, kw_only=True)
 class OneCycle:

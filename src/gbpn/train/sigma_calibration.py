@@ -9,18 +9,21 @@ from torch import Tensor
 
 from gbpn.datasets.selection import evenly_spaced
 from gbpn.datasets.training_view import Dataset
-from gbpn.distribution import LEVEL, LEVEL_QUANTILE, SigmaCalibration
+from gbpn.distribution import SigmaCalibration
+from gbpn.held_out import LEVEL, LEVEL_QUANTILE
 from gbpn.metrics import valid
 from gbpn.model import Model
 from gbpn.sensors.sampling import sparsify
+
+__all__ = ["PATTERNS", "PIXELS", "calibrate", "fit"]
 
 PATTERNS = ("points:10", "points:50", "points:200", "points:500", "points:2000", "points:5000")
 """Measurements that the map must serve, where a frame brings no sensor of its own."""
 PIXELS = 2000
 """Pixels taken from each frame and pattern."""
-KNOTS = 24
+_KNOTS = 24
 """Points of the piecewise linear map."""
-SMALLEST = 1e-5
+_SMALLEST = 1e-5
 """Relative σ is at least this."""
 
 
@@ -51,10 +54,10 @@ def calibrate(model: Model, frames: Dataset, limit: int) -> SigmaCalibration:
 def fit(logits: np.ndarray, errors: np.ndarray) -> SigmaCalibration:
     """Quantiles of the relative error in bins of equal count, made monotone: more confidence, smaller σ."""
     order = np.argsort(logits, kind="stable")
-    bins = [part for part in np.array_split(order, min(KNOTS, len(order))) if part.size]
+    bins = [part for part in np.array_split(order, min(_KNOTS, len(order))) if part.size]
     centres = np.array([np.median(logits[part]) for part in bins])
     sigma = np.array([np.quantile(errors[part], LEVEL) for part in bins]) / LEVEL_QUANTILE
-    log_sigma = isotonic_regression(np.log(np.maximum(sigma, SMALLEST)), increasing=False).x
+    log_sigma = isotonic_regression(np.log(np.maximum(sigma, _SMALLEST)), increasing=False).x
     distinct = np.concatenate([[True], np.diff(centres) > 1e-6])
     return SigmaCalibration(
         knots=tuple(float(x) for x in centres[distinct]),

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 from torch.utils.data import Sampler
 
+__all__ = ["StepSampler"]
+
 
 class StepSampler(Sampler[list[tuple[int, int]]]):
     """Yields, step by step, this process's share of the global batch as (epoch, index) pairs.

@@ -11,7 +11,9 @@ from gbpn.train.progress import read_rows
 from gbpn.train.recipe import Recipe
 from gbpn.train.run_folder import RunFolder
 
-STYLE = """
+__all__ = ["write_summary"]
+
+_STYLE = """
 table { border-collapse: collapse }
 td, th { padding: .2rem .8rem; text-align: right; border-bottom: 1px solid #ddd }
 pre { background: #f6f6f6; padding: 1rem; overflow-x: auto }
@@ -36,7 +38,7 @@ def write_summary(folder: RunFolder, recipe: Recipe) -> None:
         ]
     settings = "\n".join(f"{key} = {value!r}" for key, value in recipe.as_dict().items())
     parts += ["<h2>Recipe</h2>", f"<pre>{html.escape(settings)}</pre>"]
-    folder.write_text("summary.html", document("gbpn training", "\n".join(parts), style=STYLE))
+    folder.write_text("summary.html", document("gbpn training", "\n".join(parts), style=_STYLE))
 
 
 def _sentence(recipe: Recipe, validations: list[dict[str, str]]) -> str:

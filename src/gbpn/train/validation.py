@@ -16,9 +16,11 @@ from gbpn.sensors.sampling import sparsify
 from gbpn.show.pictures import PictureRow, strip
 from gbpn.train.recipe import Recipe
 
-SHOWN = ("rmse", "mae", "rel", "delta_1.02", "ause", "rmse_drop_1pct")
+__all__ = ["measured", "validate"]
+
+_SHOWN = ("rmse", "mae", "rel", "delta_1.02", "ause", "rmse_drop_1pct")
 """Numbers of a validation, in the order of the table."""
-PICTURED = 4
+_PICTURED = 4
 """Frames in the picture strip."""
 
 
@@ -36,7 +38,7 @@ def validate(model: nn.Module, frames: Dataset, recipe: Recipe, picture: Path) -
     device = next(model.parameters()).device
     table = MetricTable()
     chosen = evenly_spaced(len(frames), recipe.validation_limit)
-    shown = {chosen[i] for i in evenly_spaced(len(chosen), PICTURED)}
+    shown = {chosen[i] for i in evenly_spaced(len(chosen), _PICTURED)}
     rows: list[PictureRow] = []
     for index in chosen:
         sample = measured(frames.load(index), index, recipe.validation_pattern)
@@ -50,4 +52,4 @@ def validate(model: nn.Module, frames: Dataset, recipe: Recipe, picture: Path) -
     picture.parent.mkdir(parents=True, exist_ok=True)
     strip(rows, picture)
     averages = table.averages()
-    return {name: averages[name] for name in SHOWN if name in averages}
+    return {name: averages[name] for name in _SHOWN if name in averages}

@@ -25,7 +25,7 @@ from gbpn.config import ModelConfig
 from gbpn.distribution import SigmaCalibration
 from gbpn.errors import CheckpointError
 
-__all__ = ["EMBEDDED", "FORMAT", "VERSION", "Saveable", "read", "save"]
+__all__ = ["CHECKSUM", "EMBEDDED", "FORMAT", "VERSION", "Saveable", "read", "save"]
 
 FORMAT, VERSION = "gbpn", 1
 CHECKSUM = "crc32"

@@ -12,18 +12,20 @@ from gbpn.atomic_files import write_bytes
 from gbpn.errors import BackendError, CheckpointError
 from gbpn.weights.files import Saveable, save
 
-WEIGHTS, CONFIG = "model.safetensors", "config.json"
-RELEASED = "result_ema.pth"
+__all__ = ["choose", "download", "push_to_hub", "save_pretrained"]
+
+_WEIGHTS, _CONFIG = "model.safetensors", "config.json"
+_RELEASED = "result_ema.pth"
 """The authors' averaged weights; their hub folders are named after the data set."""
 
 
 def save_pretrained(model: Saveable, folder: str | os.PathLike[str], *, half: bool = False) -> Path:
     """Write `config.json`, `model.safetensors` and a model card that `gbpn.load(folder)` reads back."""
     target = Path(folder)
-    save(model, target / WEIGHTS, half=half)
+    save(model, target / _WEIGHTS, half=half)
     config = json.dumps(model.config.as_dict(), indent=2) + "\n"
-    write_bytes(target / CONFIG, config.encode())
-    write_bytes(target / "README.md", card_text(model).encode())
+    write_bytes(target / _CONFIG, config.encode())
+    write_bytes(target / "README.md", _card_text(model).encode())
     return target
 
 
@@ -50,26 +52,26 @@ def download(hub_id: str) -> tuple[Path, str | None]:
     except Exception as error:  # the library raises many kinds, for every way a network can fail
         reason = str(error).strip().partition("\n")[0]
         raise CheckpointError(f"could not get {hub_id!r} from the hub: {reason}") from error
-    return path, "gbpn-2-kitti" if chosen.endswith(RELEASED) and "kitti" in chosen.lower() else None
+    return path, "gbpn-2-kitti" if chosen.endswith(_RELEASED) and "kitti" in chosen.lower() else None
 
 
 def choose(files: list[str], inside: str, hub_id: str) -> str:
     """The one weight file in folder `inside` of a repository's files."""
     prefix = f"{inside}/" if inside else ""
-    for weights in (WEIGHTS, RELEASED):
+    for weights in (_WEIGHTS, _RELEASED):
         if prefix + weights in files:
             return prefix + weights
-    below = sorted(f.rsplit("/", 1)[0] for f in files if f.startswith(prefix) and f.endswith(f"/{RELEASED}"))
+    below = sorted(f.rsplit("/", 1)[0] for f in files if f.startswith(prefix) and f.endswith(f"/{_RELEASED}"))
     if len(below) == 1:
-        return f"{below[0]}/{RELEASED}"
+        return f"{below[0]}/{_RELEASED}"
     if below:
         repository = "/".join(hub_id.split("/")[:2])
         choices = ", ".join(f"{repository}/{folder}" for folder in below)
         raise CheckpointError(f"{hub_id!r} holds several weights; name one: {choices}")
-    raise CheckpointError(f"{hub_id!r} holds neither {WEIGHTS} nor {RELEASED}")
+    raise CheckpointError(f"{hub_id!r} holds neither {_WEIGHTS} nor {_RELEASED}")
 
 
-def card_text(model: Saveable) -> str:
+def _card_text(model: Saveable) -> str:
     """A model card with the fields that the hub reads, from what the weights carry."""
     card = model.card
     lines = ["---", "library_name: gbpn", "pipeline_tag: depth-estimation"]

@@ -13,15 +13,17 @@ from torch import Tensor
 
 from gbpn.errors import CheckpointError
 
-HEADS = {
+__all__ = ["BLOCK", "from_released", "is_released", "to_released", "unit_name"]
+
+_HEADS = {
     "weight": "mrf_omega",
     "difference": "mrf_r",
     "damping": "damping_beta",
     "offset": "nonlocal_offs",
 }
-STAGES = {"first": "unets.0", "second": "unets.1"}
+_STAGES = {"first": "unets.0", "second": "unets.1"}
 BLOCK = {"first.conv": "conv1", "first.norm": "bn1", "second.conv": "conv2", "second.norm": "bn2"}
-UNIT = {
+_UNIT = {
     "cross_attention.query_gate": "qg.conv",
     "cross_attention.key_value": "kv.conv",
     "cross_attention.bias": "rpb",
@@ -35,10 +37,10 @@ UNIT = {
 }
 
 
-def released_name(ours: str) -> str:
+def _released_name(ours: str) -> str:
     """Our tensor name in a two-stage global-local model → the authors'."""
     stage, _, rest = ours.partition(".")
-    return f"{STAGES[stage]}.{_inside_stage(rest)}"
+    return f"{_STAGES[stage]}.{_inside_stage(rest)}"
 
 
 def _inside_stage(name: str) -> str:
@@ -57,7 +59,7 @@ def _inside_stage(name: str) -> str:
         inner = "upf" if match[2] == "up" else "conv.conv"
         return f"layer{int(match[1]) + 1}d_img.{inner}.{_norm(match[3])}"
     if part == "heads" and (match := re.fullmatch(r"(\w+)\.(\d)\.(.+)", rest)):
-        head = HEADS[match[1]]
+        head = _HEADS[match[1]]
         return f"{head}.2.conv.{match[3]}" if match[2] == "2" else f"{head}.{match[2]}.{_block(match[3])}"
     raise CheckpointError(f"{name} has no counterpart in the released layout")
 
@@ -75,7 +77,7 @@ def _block(name: str) -> str:
 
 def unit_name(name: str) -> str:
     """Inside a `GlobalLocalUnit`."""
-    for ours, theirs in UNIT.items():
+    for ours, theirs in _UNIT.items():
         if name == ours:
             return theirs
         if name.startswith(f"{ours}."):
@@ -93,7 +95,7 @@ def is_released(tensors: Mapping[str, Tensor]) -> bool:
 
 def from_released(tensors: Mapping[str, Tensor], wanted: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """The authors' tensors under our names. `wanted`: the state of a model of the released configuration."""
-    names = {released_name(ours): ours for ours in wanted}
+    names = {_released_name(ours): ours for ours in wanted}
     missing = [theirs for theirs in names if theirs not in tensors]
     extra = [theirs for theirs in tensors if theirs not in names]
     if missing or extra:
@@ -107,4 +109,4 @@ def from_released(tensors: Mapping[str, Tensor], wanted: Mapping[str, Tensor]) -
 
 def to_released(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Our state under the authors' names."""
-    return {released_name(name): tensor for name, tensor in state.items()}
+    return {_released_name(name): tensor for name, tensor in state.items()}

@@ -17,6 +17,8 @@ from gbpn.gbp.exact.system import System
 from gbpn.gbp.exact.variance import marginal_variance
 from gbpn.mrf import MRF, SymmetricEdges
 
+__all__ = ["Solution", "solve"]
+
 
 @dataclass(frozen=True, kw_only=True)
 class Solution:
@@ -58,7 +60,7 @@ def solve(
     """
     if check:
         mrf.check()
-    edges = undirected(mrf, ignore_nonlocal)
+    edges = _undirected(mrf, ignore_nonlocal)
     log = _Log()
     mean, observed = _Mean.apply(  # type: ignore[no-untyped-call]  # torch gives `apply` no types
         mrf.depth, mrf.weight, edges.weight, edges.difference, (solver, tolerance, max_iterations), log
@@ -73,7 +75,7 @@ def solve(
     )
 
 
-def undirected(mrf: MRF, ignore_nonlocal: bool = False) -> SymmetricEdges:
+def _undirected(mrf: MRF, ignore_nonlocal: bool = False) -> SymmetricEdges:
     """The local edges, if the field is one quadratic energy; otherwise an error that says why it is not."""
     edges = mrf.local
     if not isinstance(edges, SymmetricEdges):

@@ -19,11 +19,13 @@ from scipy.sparse.linalg import splu
 from gbpn.errors import BackendError, ConvergenceError, InputError
 from gbpn.gbp.exact.system import System
 
+__all__ = ["SOLVERS", "Operator", "Solved", "Solver", "dissection", "prepare"]
+
 SOLVERS = ("exact", "cg", "amg")
 
 Operator = Callable[[np.ndarray], np.ndarray]
 
-LEAF = 6
+_LEAF = 6
 """Side of the smallest block that nested dissection still cuts, pixels."""
 
 
@@ -137,7 +139,7 @@ def dissection(height: int, width: int) -> np.ndarray:
     def order(block: np.ndarray) -> list[np.ndarray]:
         if min(block.shape) == 0:
             return []
-        if max(block.shape) <= LEAF:
+        if max(block.shape) <= _LEAF:
             return [block.ravel()]
         if block.shape[0] < block.shape[1]:
             block = block.T

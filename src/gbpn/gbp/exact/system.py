@@ -17,6 +17,8 @@ from scipy.sparse.csgraph import connected_components
 
 from gbpn.mrf import SYMMETRIC_RING
 
+__all__ = ["System", "endpoints"]
+
 
 @dataclass(frozen=True, kw_only=True)
 class System:

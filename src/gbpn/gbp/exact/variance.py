@@ -20,6 +20,8 @@ from torch import Tensor
 from gbpn.errors import ConvergenceError
 from gbpn.mrf import SymmetricEdges
 
+__all__ = ["marginal_variance"]
+
 
 def marginal_variance(unary: Tensor, edges: SymmetricEdges) -> Tensor:
     """diag(A⁻¹) [B, 1, H, W] for measurement precisions [B, 1, H, W], of which every pixel is reached by one.

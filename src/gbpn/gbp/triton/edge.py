@@ -10,6 +10,8 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
+__all__ = ["across", "across_adjoint", "hear", "hear_adjoint"]
+
 
 @triton.jit
 def across(eta, lam, weight, difference):

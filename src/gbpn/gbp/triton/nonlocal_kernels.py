@@ -12,6 +12,8 @@ import triton.language as tl
 
 from gbpn.gbp.triton.edge import across, across_adjoint
 
+__all__ = ["bilinear", "corner", "nonlocal_adjoint", "nonlocal_forward", "place"]
+
 
 @triton.jit
 def place(offset, pixel, mask, plane, height, width):
@@ -39,7 +41,7 @@ def corner(row, column, inside, height, width):
 
 
 @triton.jit
-def load_corners(field, row, column, inside, height, width):
+def _load_corners(field, row, column, inside, height, width):
     """The four corners' values, 0 for those outside."""
     index, valid = corner(row, column, inside, height, width)
     top_left = tl.load(field + index, mask=valid, other=0.0)
@@ -63,7 +65,7 @@ def bilinear(top_left, top_right, bottom_left, bottom_right, fy, fx):
 
 
 @triton.jit
-def scatter(field_grad, value, row, column, fy, fx, inside, height, width):
+def _scatter(field_grad, value, row, column, fy, fx, inside, height, width):
     """Adjoint of reading `bilinear` at a place."""
     index, valid = corner(row, column, inside, height, width)
     tl.atomic_add(field_grad + index, (1 - fy) * (1 - fx) * value, mask=valid)
@@ -103,9 +105,9 @@ def nonlocal_forward(
     for edge in range(edges):
         at = (image * edges + edge) * plane
         row, column, fy, fx, inside = place(offset + 2 * at, pixel, mask, plane, height, width)
-        tl_, tr, bl, br = load_corners(field_eta + image * plane, row, column, inside, height, width)
+        tl_, tr, bl, br = _load_corners(field_eta + image * plane, row, column, inside, height, width)
         eta = bilinear(tl_, tr, bl, br, fy, fx)
-        tl_, tr, bl, br = load_corners(field_lam + image * plane, row, column, inside, height, width)
+        tl_, tr, bl, br = _load_corners(field_lam + image * plane, row, column, inside, height, width)
         lam = bilinear(tl_, tr, bl, br, fy, fx)
         w = tl.load(weight + at + pixel, mask=mask, other=0.0) / RHO
         r = tl.load(difference + at + pixel, mask=mask, other=0.0)
@@ -162,10 +164,10 @@ def nonlocal_adjoint(
     for edge in range(edges):
         at = (image * edges + edge) * plane
         row, column, fy, fx, inside = place(offset + 2 * at, pixel, mask, plane, height, width)
-        eta_tl, eta_tr, eta_bl, eta_br = load_corners(
+        eta_tl, eta_tr, eta_bl, eta_br = _load_corners(
             field_eta + image * plane, row, column, inside, height, width
         )
-        lam_tl, lam_tr, lam_bl, lam_br = load_corners(
+        lam_tl, lam_tr, lam_bl, lam_br = _load_corners(
             field_lam + image * plane, row, column, inside, height, width
         )
         eta = bilinear(eta_tl, eta_tr, eta_bl, eta_br, fy, fx)
@@ -178,8 +180,8 @@ def nonlocal_adjoint(
         eta, lam, w, r = across_adjoint((1 - keep) * up_eta, (1 - keep) * up_lam, eta, lam, w, r)
         tl.store(weight_grad + at + pixel, w / RHO, mask=mask)
         tl.store(difference_grad + at + pixel, r, mask=mask)
-        scatter(field_eta_grad + image * plane, eta, row, column, fy, fx, inside, height, width)
-        scatter(field_lam_grad + image * plane, lam, row, column, fy, fx, inside, height, width)
+        _scatter(field_eta_grad + image * plane, eta, row, column, fy, fx, inside, height, width)
+        _scatter(field_lam_grad + image * plane, lam, row, column, fy, fx, inside, height, width)
         rise_left = eta * (eta_bl - eta_tl) + lam * (lam_bl - lam_tl)
         rise_right = eta * (eta_br - eta_tr) + lam * (lam_br - lam_tr)
         rise_top = eta * (eta_tr - eta_tl) + lam * (lam_tr - lam_tl)

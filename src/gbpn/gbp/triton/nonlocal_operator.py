@@ -13,9 +13,11 @@ from gbpn.gbp.triton.nonlocal_kernels import nonlocal_adjoint, nonlocal_forward
 from gbpn.tensor_checks import require_shape
 from gbpn.triton_launch import check_same_kind, launch
 
+__all__ = ["BLOCK", "nonlocal_step"]
+
 BLOCK = 256
 """Pixels per program."""
-WARPS = 4
+_WARPS = 4
 
 
 def nonlocal_step(
@@ -109,7 +111,7 @@ def _nonlocal_step_adjoint(
 def _launch(kernel: Any, tensors: tuple[Tensor, ...], *, edges: int, reweighting: float) -> None:
     batch, _, height, width = tensors[0].shape
     grid = (triton.cdiv(height * width, BLOCK), batch)
-    launch(kernel, grid, *tensors, edges, height, width, warps=WARPS, RHO=float(reweighting), BLOCK=BLOCK)
+    launch(kernel, grid, *tensors, edges, height, width, warps=_WARPS, RHO=float(reweighting), BLOCK=BLOCK)
 
 
 @_nonlocal_step.register_fake

@@ -21,9 +21,11 @@ from gbpn.gbp.triton.sweep_kernels import (
     tell,
 )
 
+__all__ = ["spread", "sweep_adjoint"]
+
 
 @triton.jit
-def add_to_kept(up, grad, plane, mask, value, EDGES: tl.constexpr):
+def _add_to_kept(up, grad, plane, mask, value, EDGES: tl.constexpr):
     """Write up + value to the slots that `load_kept` reads; `up` and `grad` are addresses of slot 0."""
     for slot in tl.static_range(8):
         if slot == 3 or slot == 4 or (EDGES == 1 and slot != 1 and slot != 6):
@@ -54,7 +56,7 @@ def spread(
     common = b + m + a
     tl.store(base_grad, common, mask=mask)
     scaled = scale(common, RHO)
-    add_to_kept(up_8, grad_8, plane, mask, scaled, EDGES)
+    _add_to_kept(up_8, grad_8, plane, mask, scaled, EDGES)
     up_b, up_m, up_a = load_edges(up_back, -plane, mask, EDGES)
     back_b, back_m, back_a = leave_one_out(0.0, b, m, a, RHO)
     store_edges(grad_back, -plane, mask, up_b + back_b, up_m + back_m, up_a + back_a, EDGES)
@@ -63,7 +65,7 @@ def spread(
 
 
 @triton.jit
-def load_told(
+def _load_told(
     base,
     messages_8,
     heard_own,
@@ -163,10 +165,10 @@ def sweep_adjoint(
         old_lam_b, old_lam_m, old_lam_a = load_edges(old_lam + at_own, plane, mask, EDGES)
         told = mask & (tl.full([BLOCK], left, tl.int32) < lines - 1)  # nobody told the line visited first
         at, at_8, at_teller, at_back = at + step, at_8 + step, at_own + step, at_back + step
-        told_eta_b, told_eta_m, told_eta_a = load_told(
+        told_eta_b, told_eta_m, told_eta_a = _load_told(
             base_eta + at, old_eta + at_8, new_eta + at_teller, old_eta + at_back, plane, told, RHO, EDGES
         )
-        told_lam_b, told_lam_m, told_lam_a = load_told(
+        told_lam_b, told_lam_m, told_lam_a = _load_told(
             base_lam + at, old_lam + at_8, new_lam + at_teller, old_lam + at_back, plane, told, RHO, EDGES
         )
         told_eta_b, told_lam_b = shift(told_eta_b, lower, has_lower), shift(told_lam_b, lower, has_lower)

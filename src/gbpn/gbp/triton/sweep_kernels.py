@@ -20,6 +20,17 @@ import triton.language as tl
 
 from gbpn.gbp.triton.edge import hear
 
+__all__ = [
+    "leave_one_out",
+    "load_edges",
+    "load_kept",
+    "scale",
+    "shift",
+    "store_edges",
+    "sweep_forward",
+    "tell",
+]
+
 
 @triton.jit
 def load_edges(first, step, mask, EDGES: tl.constexpr):

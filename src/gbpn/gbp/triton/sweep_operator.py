@@ -15,10 +15,12 @@ from gbpn.mrf import RING
 from gbpn.tensor_checks import require_shape
 from gbpn.triton_launch import check_same_kind, launch
 
-WARP = 32
+__all__ = ["sweep"]
+
+_WARP = 32
 """Threads that step together."""
 
-TRANSPOSED = tuple(RING.index((column, row)) for row, column in RING)
+_TRANSPOSED = tuple(RING.index((column, row)) for row, column in RING)
 """Slot of each message when rows and columns change places; its own inverse."""
 
 
@@ -113,14 +115,14 @@ def _sweep_adjoint(
 
 def _launch(kernel: Any, tensors: tuple[Tensor, ...], edges: int, direction: int, reweighting: float) -> None:
     batch, _, lines, positions = tensors[0].shape
-    block = max(triton.next_power_of_2(positions), WARP)
+    block = max(triton.next_power_of_2(positions), _WARP)
     launch(
         kernel,
         (batch,),
         *tensors,
         lines,
         positions,
-        warps=min(block // WARP, 16),  # one position per thread up to 512 threads
+        warps=min(block // _WARP, 16),  # one position per thread up to 512 threads
         RHO=float(reweighting),
         EDGES=edges,
         BACKWARDS=direction >= 2,
@@ -131,7 +133,7 @@ def _launch(kernel: Any, tensors: tuple[Tensor, ...], edges: int, direction: int
 def _to_lines(maps: Tensor, direction: int) -> Tensor:
     """[B, C, H, W] → contiguous [B, C, lines, positions]; message slots follow a transposition."""
     if direction % 2 == 0:
-        maps = (maps[:, TRANSPOSED] if maps.shape[1] == 8 else maps).transpose(-1, -2)
+        maps = (maps[:, _TRANSPOSED] if maps.shape[1] == 8 else maps).transpose(-1, -2)
     return maps.contiguous()
 
 

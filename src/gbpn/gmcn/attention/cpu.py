@@ -16,7 +16,9 @@ from torch.utils.flop_counter import register_flop_formula
 from gbpn.backends import native
 from gbpn.errors import InputError
 
-DTYPES = (torch.float32, torch.float64)
+__all__ = ["neighbourhood_attention"]
+
+_DTYPES = (torch.float32, torch.float64)
 
 
 def neighbourhood_attention(
@@ -24,7 +26,7 @@ def neighbourhood_attention(
 ) -> Tensor:
     """[B, heads · size, H, W] like `query`, channels-last; see `neighbourhood_attention` of the package."""
     for name, tensor in (("query", query), ("key", key), ("value", value), ("bias", bias)):
-        if tensor.dtype not in DTYPES or tensor.dtype != query.dtype or tensor.device.type != "cpu":
+        if tensor.dtype not in _DTYPES or tensor.dtype != query.dtype or tensor.device.type != "cpu":
             raise InputError(
                 f"the cpu backend wants one dtype, float32 or float64, on the CPU; got {name} in "
                 f"{tensor.dtype} on {tensor.device}: convert it, or use backend='reference'"

@@ -7,6 +7,8 @@ from torch import Tensor
 
 from gbpn.gmcn.attention.window import kernel_of, neighbours
 
+__all__ = ["neighbourhood_attention", "scores"]
+
 
 def neighbourhood_attention(
     query: Tensor, key: Tensor, value: Tensor, bias: Tensor, *, dilation: int, scale: float = 1.0

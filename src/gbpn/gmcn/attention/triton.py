@@ -22,9 +22,11 @@ from gbpn.gmcn.attention.triton_kernels import (
 from gbpn.gmcn.attention.window import fitting_dilation, kernel_of
 from gbpn.triton_launch import check_same_kind, launch, triton
 
+__all__ = ["PIXELS", "neighbourhood_attention"]
+
 PIXELS = 32
 """Queries, or keys, of one head that a program holds: with 32 channels under 100 registers per thread."""
-WARPS = 4
+_WARPS = 4
 
 
 def neighbourhood_attention(
@@ -90,7 +92,7 @@ def _launch(
         fitting_dilation(width, side, dilation),
         min(side, height),
         min(side, width),
-        warps=WARPS,
+        warps=_WARPS,
         SCALE=float(scale),
         KERNEL=side,
         SIZE=channels // heads,

@@ -13,29 +13,31 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
+__all__ = ["attention_forward", "attention_key_gradient", "attention_query_gradient"]
+
 
 @triton.jit
-def members_of(position, length, dilation):
+def _members_of(position, length, dilation):
     """(class, member index, members of the class) of positions on an axis."""
     residue = position % dilation
     return residue, position // dilation, (length - residue + dilation - 1) // dilation
 
 
 @triton.jit
-def first_seen(member, members, KERNEL: tl.constexpr):
+def _first_seen(member, members, KERNEL: tl.constexpr):
     """First member of the window of `member`: centred, moved inwards at the borders."""
     return tl.minimum(tl.maximum(member - KERNEL // 2, 0), tl.maximum(members - KERNEL, 0))
 
 
 @triton.jit
-def sees(query, key, members, window, KERNEL: tl.constexpr):
+def _sees(query, key, members, window, KERNEL: tl.constexpr):
     """Whether a query member exists and has the key member in its window."""
-    first = first_seen(query, members, KERNEL)
+    first = _first_seen(query, members, KERNEL)
     return (query >= 0) & (query < members) & (key >= first) & (key < first + window)
 
 
 @triton.jit
-def load_tile(images, pixel, mask, channels, SIZE: tl.constexpr, BLOCK: tl.constexpr):
+def _load_tile(images, pixel, mask, channels, SIZE: tl.constexpr, BLOCK: tl.constexpr):
     """[pixels, BLOCK] channels of one head; `images` is the address of its first channel at pixel 0."""
     channel = tl.arange(0, BLOCK)
     at = pixel[:, None] * channels + channel[None, :]
@@ -43,7 +45,7 @@ def load_tile(images, pixel, mask, channels, SIZE: tl.constexpr, BLOCK: tl.const
 
 
 @triton.jit
-def store_tile(images, pixel, mask, channels, values, SIZE: tl.constexpr, BLOCK: tl.constexpr):
+def _store_tile(images, pixel, mask, channels, values, SIZE: tl.constexpr, BLOCK: tl.constexpr):
     channel = tl.arange(0, BLOCK)
     at = pixel[:, None] * channels + channel[None, :]
     tl.store(images + at, values, mask=mask[:, None] & (channel < SIZE)[None, :])
@@ -76,12 +78,12 @@ def attention_forward(
     start = (tl.program_id(1) // heads).to(tl.int64) * height * width * channels + head * SIZE
     pixel = tl.program_id(0) * PIXELS + tl.arange(0, PIXELS)
     mask = pixel < height * width
-    class_y, own_y, members_y = members_of(pixel // width, height, dilation_y)
-    class_x, own_x, members_x = members_of(pixel % width, width, dilation_x)
-    first_y = first_seen(own_y, members_y, KERNEL)
-    first_x = first_seen(own_x, members_x, KERNEL)
+    class_y, own_y, members_y = _members_of(pixel // width, height, dilation_y)
+    class_x, own_x, members_x = _members_of(pixel % width, width, dilation_x)
+    first_y = _first_seen(own_y, members_y, KERNEL)
+    first_x = _first_seen(own_x, members_x, KERNEL)
     table = bias + head * (2 * KERNEL - 1) * (2 * KERNEL - 1)
-    q = load_tile(query + start, pixel, mask, channels, SIZE, BLOCK) * SCALE
+    q = _load_tile(query + start, pixel, mask, channels, SIZE, BLOCK) * SCALE
     highest = tl.full([PIXELS], float("-inf"), dtype=q.dtype)
     total = tl.zeros([PIXELS], dtype=q.dtype)
     mixed = tl.zeros([PIXELS, BLOCK], dtype=q.dtype)
@@ -91,8 +93,8 @@ def attention_forward(
             key_x = first_x + j
             place = (key_y - own_y + KERNEL - 1) * (2 * KERNEL - 1) + key_x - own_x + KERNEL - 1
             source = (key_y * dilation_y + class_y) * width + key_x * dilation_x + class_x
-            k = load_tile(key + start, source, mask, channels, SIZE, BLOCK)
-            v = load_tile(value + start, source, mask, channels, SIZE, BLOCK)
+            k = _load_tile(key + start, source, mask, channels, SIZE, BLOCK)
+            v = _load_tile(value + start, source, mask, channels, SIZE, BLOCK)
             score = tl.sum(q * k, 1) + tl.load(table + place, mask=mask, other=0.0)
             higher = tl.maximum(highest, score)
             share = tl.exp(score - higher)
@@ -100,13 +102,13 @@ def attention_forward(
             total = total * rescale + share
             mixed = mixed * rescale[:, None] + share[:, None] * v
             highest = higher
-    store_tile(out + start, pixel, mask, channels, mixed / total[:, None], SIZE, BLOCK)
+    _store_tile(out + start, pixel, mask, channels, mixed / total[:, None], SIZE, BLOCK)
     here = tl.program_id(1).to(tl.int64) * height * width + pixel
     tl.store(logarithm + here, highest + tl.log(total), mask=mask)
 
 
 @triton.jit
-def score_gradient(q, k, v, up, bias, logarithm, delta, seen):
+def _score_gradient(q, k, v, up, bias, logarithm, delta, seen):
     """Softmax weight of a pair and gradient of its score; both 0 where it is not seen. q is scaled."""
     score = tl.sum(q * k, 1) + bias
     weight = tl.where(seen, tl.exp(tl.where(seen, score - logarithm, 0.0)), 0.0)
@@ -145,30 +147,30 @@ def attention_query_gradient(
     pixel = tl.program_id(0) * PIXELS + tl.arange(0, PIXELS)
     mask = pixel < height * width
     here = tl.program_id(1).to(tl.int64) * height * width + pixel
-    class_y, own_y, members_y = members_of(pixel // width, height, dilation_y)
-    class_x, own_x, members_x = members_of(pixel % width, width, dilation_x)
-    q = load_tile(query + start, pixel, mask, channels, SIZE, BLOCK) * SCALE
-    d = load_tile(up + start, pixel, mask, channels, SIZE, BLOCK)
-    kept = tl.sum(d * load_tile(out + start, pixel, mask, channels, SIZE, BLOCK), 1)
+    class_y, own_y, members_y = _members_of(pixel // width, height, dilation_y)
+    class_x, own_x, members_x = _members_of(pixel % width, width, dilation_x)
+    q = _load_tile(query + start, pixel, mask, channels, SIZE, BLOCK) * SCALE
+    d = _load_tile(up + start, pixel, mask, channels, SIZE, BLOCK)
+    kept = tl.sum(d * _load_tile(out + start, pixel, mask, channels, SIZE, BLOCK), 1)
     tl.store(delta + here, kept, mask=mask)
     logsum = tl.load(logarithm + here, mask=mask, other=0.0)
     gradient = tl.zeros([PIXELS, BLOCK], dtype=q.dtype)
     for i in range(2 * KERNEL - 1):
         key_y = own_y + i - (KERNEL - 1)
-        seen_y = mask & sees(own_y, key_y, members_y, window_y, KERNEL)
+        seen_y = mask & _sees(own_y, key_y, members_y, window_y, KERNEL)
         if tl.max(seen_y.to(tl.int32), 0) > 0:
             for j in range(2 * KERNEL - 1):
                 key_x = own_x + j - (KERNEL - 1)
-                seen = seen_y & sees(own_x, key_x, members_x, window_x, KERNEL)
+                seen = seen_y & _sees(own_x, key_x, members_x, window_x, KERNEL)
                 if tl.max(seen.to(tl.int32), 0) > 0:
                     place = (head * (2 * KERNEL - 1) + i) * (2 * KERNEL - 1) + j
                     source = (key_y * dilation_y + class_y) * width + key_x * dilation_x + class_x
-                    k = load_tile(key + start, source, seen, channels, SIZE, BLOCK)
-                    v = load_tile(value + start, source, seen, channels, SIZE, BLOCK)
-                    _, change = score_gradient(q, k, v, d, tl.load(bias + place), logsum, kept, seen)
+                    k = _load_tile(key + start, source, seen, channels, SIZE, BLOCK)
+                    v = _load_tile(value + start, source, seen, channels, SIZE, BLOCK)
+                    _, change = _score_gradient(q, k, v, d, tl.load(bias + place), logsum, kept, seen)
                     gradient += change[:, None] * k
                     tl.atomic_add(bias_grad + place, tl.sum(change, 0))
-    store_tile(query_grad + start, pixel, mask, channels, gradient * SCALE, SIZE, BLOCK)
+    _store_tile(query_grad + start, pixel, mask, channels, gradient * SCALE, SIZE, BLOCK)
 
 
 @triton.jit
@@ -202,28 +204,28 @@ def attention_key_gradient(
     pixel = tl.program_id(0) * PIXELS + tl.arange(0, PIXELS)
     mask = pixel < height * width
     maps = tl.program_id(1).to(tl.int64) * height * width
-    class_y, own_y, members_y = members_of(pixel // width, height, dilation_y)
-    class_x, own_x, members_x = members_of(pixel % width, width, dilation_x)
-    k = load_tile(key + start, pixel, mask, channels, SIZE, BLOCK)
-    v = load_tile(value + start, pixel, mask, channels, SIZE, BLOCK)
+    class_y, own_y, members_y = _members_of(pixel // width, height, dilation_y)
+    class_x, own_x, members_x = _members_of(pixel % width, width, dilation_x)
+    k = _load_tile(key + start, pixel, mask, channels, SIZE, BLOCK)
+    v = _load_tile(value + start, pixel, mask, channels, SIZE, BLOCK)
     key_gradient = tl.zeros([PIXELS, BLOCK], dtype=k.dtype)
     value_gradient = tl.zeros([PIXELS, BLOCK], dtype=k.dtype)
     for i in range(2 * KERNEL - 1):
         query_y = own_y - i + (KERNEL - 1)
-        seen_y = mask & sees(query_y, own_y, members_y, window_y, KERNEL)
+        seen_y = mask & _sees(query_y, own_y, members_y, window_y, KERNEL)
         if tl.max(seen_y.to(tl.int32), 0) > 0:
             for j in range(2 * KERNEL - 1):
                 query_x = own_x - j + (KERNEL - 1)
-                seen = seen_y & sees(query_x, own_x, members_x, window_x, KERNEL)
+                seen = seen_y & _sees(query_x, own_x, members_x, window_x, KERNEL)
                 if tl.max(seen.to(tl.int32), 0) > 0:
                     place = (head * (2 * KERNEL - 1) + i) * (2 * KERNEL - 1) + j
                     source = (query_y * dilation_y + class_y) * width + query_x * dilation_x + class_x
-                    q = load_tile(query + start, source, seen, channels, SIZE, BLOCK) * SCALE
-                    d = load_tile(up + start, source, seen, channels, SIZE, BLOCK)
+                    q = _load_tile(query + start, source, seen, channels, SIZE, BLOCK) * SCALE
+                    d = _load_tile(up + start, source, seen, channels, SIZE, BLOCK)
                     logsum = tl.load(logarithm + maps + source, mask=seen, other=0.0)
                     kept = tl.load(delta + maps + source, mask=seen, other=0.0)
-                    weight, change = score_gradient(q, k, v, d, tl.load(bias + place), logsum, kept, seen)
+                    weight, change = _score_gradient(q, k, v, d, tl.load(bias + place), logsum, kept, seen)
                     value_gradient += weight[:, None] * d
                     key_gradient += change[:, None] * q
-    store_tile(key_grad + start, pixel, mask, channels, key_gradient, SIZE, BLOCK)
-    store_tile(value_grad + start, pixel, mask, channels, value_gradient, SIZE, BLOCK)
+    _store_tile(key_grad + start, pixel, mask, channels, key_gradient, SIZE, BLOCK)
+    _store_tile(value_grad + start, pixel, mask, channels, value_gradient, SIZE, BLOCK)

@@ -15,6 +15,8 @@ from torch import Tensor
 
 from gbpn.errors import InputError
 
+__all__ = ["fitting_dilation", "kernel_of", "neighbours"]
+
 
 def fitting_dilation(length: int, kernel: int, dilation: int) -> int:
     """The largest dilation up to `dilation` with which a window fits an axis; 1 where not even that fits."""
