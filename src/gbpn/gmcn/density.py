@@ -79,6 +79,7 @@ class DensityResponse(nn.Module):
             last = nn.Conv2d(width, len(Response._fields), 1)
             self.function = nn.Sequential(nn.Conv2d(FEATURES, width, 1), nn.GELU(), last)
             nn.init.zeros_(last.weight)
+            assert last.bias is not None
             nn.init.zeros_(last.bias)
             if start is not None:
                 self._start_at_rule(start)
@@ -88,6 +89,9 @@ class DensityResponse(nn.Module):
         """Two hidden channels say "many" and "few" of the whole image, for what `start` asks of them."""
         assert self.function is not None
         first, last = self.function[0], self.function[-1]
+        assert isinstance(first, nn.Conv2d)
+        assert isinstance(last, nn.Conv2d)
+        assert first.bias is not None
         rules = ((1.0, "unary", start.trust_in_many), (-1.0, "share", start.share_of_few))
         for channel, (sign, name, amount) in enumerate(rules):
             if not amount:

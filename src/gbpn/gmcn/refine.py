@@ -104,8 +104,9 @@ class Refiner(nn.Module):
 
     def _attend(self, level: int, x: Tensor, context: Sequence[Tensor]) -> Tensor:
         """What the units of a level make of its map; as it came where there are none."""
-        for unit in self.units[level] if level < len(self.units) else ():
-            x = unit(x, context[level])
+        if level < len(self.units):
+            for unit in self.units[level].children():
+                x = unit(x, context[level])
         return x
 
 

@@ -46,14 +46,12 @@ def _with_new_parts(
     """A response's constants, where those of learned edges or of a map that `old` had not are the start's."""
     if start is None or not name.endswith("response.constant"):
         return tensor
-    came = Response(
-        unary=False,
-        local=False,
-        far=bool(new.nonlocal_edges) and not old.nonlocal_edges,
-        damping=False,
-        share=new.prior and not old.prior,
-    )
-    return torch.where(torch.tensor(came, device=tensor.device), start.to(tensor), tensor)
+    came = {
+        "far": bool(new.nonlocal_edges) and not old.nonlocal_edges,
+        "share": new.prior and not old.prior,
+    }
+    fresh = torch.tensor([came.get(part, False) for part in Response._fields], device=tensor.device)
+    return torch.where(fresh, start.to(tensor), tensor)
 
 
 def _labels(name: str, config: ModelConfig) -> list[str]:
