@@ -180,17 +180,17 @@ _PRIOR = replace(
     model_options={
         "prior": True,
         "density": 12,
-        "start": {"share": 0.07, "share_of_few": 2.1, "trust_in_many": 2.8},
+        "start": {"share": 0.07, "share_of_few": 1.0, "trust_in_many": 2.8},
     },
     freeze_first_stage=False,
     freeze_statistics=False,
     learns=("first.prior",),
     loss="shape",
     augmentation_options={"points": (1, 10), "others": 0.0, "corrupted": 0.0, "native": 0.2},
-    steps=450,
+    steps=1_500,
     peak_rate=3e-3,
-    average_from=340,
-    validate_every=450,
+    average_from=1_100,
+    validate_every=500,
     checkpoint_every=100,
 )
 """The depth-like map alone: no inference, so many frames in little time. Mirrored frames are as good here."""
