@@ -31,4 +31,4 @@ def test_a_folder_without_its_scale(tmp_path: Path) -> None:
     ]
     with pytest.raises(GbpnError, match=r"no frame could be evaluated.*integers without a unit"):
         CliRunner().invoke(app, command, catch_exceptions=False)
-    assert (tmp_path / "report" / "report.json").is_file()
+    assert (tmp_path / "report" / "frames.jsonl").is_file()

@@ -207,5 +207,5 @@ def test_missing_kernels_are_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_unknown_backend_is_named() -> None:
-    with pytest.raises(BackendError, match="auto, reference, cpu, triton; got 'gpu'"):
+    with pytest.raises(BackendError, match="auto, reference, cpu, triton, scan; got 'gpu'"):
         inference.choose_backend("gpu", torch.device("cpu"))

@@ -9,10 +9,10 @@ from torch import Tensor
 
 from gbpn.errors import BackendError
 from gbpn.gaussian import Gaussian
-from gbpn.gbp.reference import cavity_of, replace_slots
+from gbpn.gbp.reference import cavity_of, nonlocal_step, replace_slots
 from gbpn.mrf import senders
 
-__all__ = ["sweep"]
+__all__ = ["nonlocal_step", "sweep"]
 
 try:
     from torch._higher_order_ops.scan import scan as scan_lines
