@@ -83,3 +83,21 @@ def released_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     state = {name: torch.from_numpy(np.array(array)) for name, array in weights.items()}
     torch.save({"net": state, "epoch": 100, "best_metric": 0.1}, path)
     return path
+
+
+LONG = (
+    "export/test_onnx.py",
+    "export/test_torch_export.py",
+    "studio/test_browser.py",
+    "studio/test_fuzz.py",
+    "test_soak.py",
+)
+"""Files whose tests take minutes; `GBPN_ALL_TESTS=1` runs them too."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    if os.environ.get("GBPN_ALL_TESTS"):
+        return
+    for item in items:
+        if item.path.as_posix().endswith(LONG):
+            item.add_marker(pytest.mark.skip(reason="takes minutes: set GBPN_ALL_TESTS=1"))

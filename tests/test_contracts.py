@@ -513,7 +513,8 @@ def test_no_file_holds(what: str) -> None:
 def test_files_have_names_and_sizes_that_fit_in_a_head() -> None:
     for path in sources():
         assert path.stem not in {"utils", "util", "helpers", "common", "misc"}, path
-        assert len(path.read_text(encoding="utf-8").splitlines()) <= 450, path
+        text = re.sub(r"^__all__ = \[.*?\]$", "", path.read_text(encoding="utf-8"), flags=re.M | re.S)
+        assert len(text.splitlines()) <= 450, path
 
 
 @pytest.mark.parametrize(

@@ -147,7 +147,7 @@ def _completer(
 def _engine_completer(
     folder: str, device: str, solver: str, iterations: tuple[int, ...], engine: str
 ) -> DepthCompleter:
-    """Exported networks: on the processor, as trained."""
+    """Exported networks: on the processor, as trained, and with every measurement."""
     from gbpn.predict import DepthCompleter
     from gbpn.predict.engine import EngineModel
 
@@ -162,7 +162,7 @@ def _engine_completer(
             f"gbpn export {folder} -o exported, then --weights exported"
         )
     model = EngineModel(folder, engine=engine, iterations=iterations)
-    return DepthCompleter(model, iterations=model.completer.iterations)
+    return DepthCompleter(model, iterations=model.completer.iterations, outliers="keep")
 
 
 def _perform(run: Run, frames: list[Job], workers: int) -> list[Outcome]:

@@ -53,7 +53,7 @@ class EngineModel(Model):
         **switches: Any,
     ) -> DepthDistribution:
         """As `GBPN.complete` on the CPU; images of a batch in turn, their sigmas then unchecked."""
-        wanted = {name: value for name, value in switches.items() if value not in ("gbp", (), None)}
+        wanted = {name: value for name, value in switches.items() if value not in ("gbp", "keep", (), None)}
         if wanted and wanted != {"iterations": self.completer.iterations}:
             raise InputError(f"an exported model has no {', '.join(wanted)}: use engine torch")
         if intrinsics is None:
