@@ -53,7 +53,7 @@ def colours() -> str:
         for name, palette in PALETTES.items()
     ]
     some = np.random.default_rng(0).normal(2, 1, 200).astype(np.float32)
-    low, high = pictures.spread(some)
+    low, high = pictures.value_range(some)
     return _json({"palettes": examples, "spread": {"values": _plain(some), "low": low, "high": high}})
 
 
