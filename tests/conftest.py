@@ -88,6 +88,7 @@ def released_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 LONG = (
     "export/test_onnx.py",
     "export/test_torch_export.py",
+    "runtime/test_runtime.py",
     "studio/test_browser.py",
     "studio/test_fuzz.py",
     "test_soak.py",
