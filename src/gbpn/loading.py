@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from gbpn.border import reading
 from gbpn.config import ModelConfig, named
 from gbpn.distribution import SigmaCalibration
 from gbpn.errors import CheckpointError, InputError
@@ -44,18 +45,19 @@ def load(
     overrides  any field of the configuration, e.g. image_mean=(0, 0, 0) for images already normalised
     """
     path, hint = _find(source)
-    tensors, metadata = read(path)
-    base = _config_of(path, tensors, metadata, config or hint)
-    try:
-        with torch.device("meta"):  # no memory and no random start for what is about to be replaced
-            model = from_config(base.overridden(overrides))
-    except InputError as error:
-        raise CheckpointError(f"{path}: {error}") from error
-    if released.is_released(tensors):
-        tensors = released.from_released(tensors, model.state_dict())
-    _fill(model, tensors, path)
-    model.card = _json(path, metadata, "card", {})
-    model.calibration = _calibration(path, metadata)
+    with reading(path, "weight file", "tensors by name and their configuration", error=CheckpointError):
+        tensors, metadata = read(path)
+        base = _config_of(path, tensors, metadata, config or hint)
+        try:
+            with torch.device("meta"):  # no memory and no random start for what is about to be replaced
+                model = from_config(base.overridden(overrides))
+        except InputError as error:
+            raise CheckpointError(f"{path}: {error}") from error
+        if released.is_released(tensors):
+            tensors = released.from_released(tensors, model.state_dict())
+        _fill(model, tensors, path)
+        model.card = _json(path, metadata, "card", {})
+        model.calibration = _calibration(path, metadata)
     model.eval().to(device)
     model.use_backend(backend)
     if fuse:

@@ -68,7 +68,7 @@ def _file(rng: np.random.Generator, scratch: Path) -> str:
     for name, content in ((seed.name, b""), *seed.beside):
         (scratch / name).parent.mkdir(parents=True, exist_ok=True)
         (scratch / name).write_bytes(content)
-    content = damaged(seed.content, rng)
+    content = damaged(seed.content[: seed.head], rng) + (seed.content[seed.head :] if seed.head else b"")
     if seed.name.endswith(".npz") and rng.random() < 0.5:
         inner = next(s.content for s in _seeds() if s.name == "d.npy")
         content = npz(damaged(inner, rng))

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import struct
+import tempfile
 import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import numpy as np
+import torch
 from PIL import Image
+from safetensors.torch import save as to_bytes
 
-from gbpn.border import reading
 from gbpn.datasets.folder import FolderDataset
 from gbpn.datasets.mixed import MixedDataset
 from gbpn.datasets.nyuv2 import NyuV2Dataset
+from gbpn.distribution import SigmaCalibration
 from gbpn.formats.calibration import kitti_calibration, read_extrinsics, read_intrinsics
 from gbpn.formats.colmap import read_model, sparse_view
 from gbpn.formats.depth_files import read_depth
@@ -41,6 +46,8 @@ class Seed:
     """Takes the file; answers with arrays or tensors that are looked at."""
     beside: tuple[tuple[str, bytes], ...] = ()
     """Other files that the reader wants, valid ones."""
+    head: int | None = None
+    """Only so many bytes of the beginning are damaged; None: any."""
 
 
 def _depth() -> np.ndarray:
@@ -167,8 +174,67 @@ def _recipe(path: Path) -> object:
 def _rows(path: Path) -> object:
     from gbpn.train.progress import read_rows
 
-    with reading(path, "table", "rows"):
-        return len(read_rows(path))
+    return len(read_rows(path))
+
+
+@cache
+def _weights() -> tuple[bytes, bytes, int]:
+    """Small weights with a checksum, the same without one as older files, and the length of the header."""
+    import gbpn
+    from gbpn.weights.files import CHECKSUM, read, save
+
+    with tempfile.TemporaryDirectory() as folder:
+        model = gbpn.build("small", width=0.25)
+        model.calibration = SigmaCalibration(knots=(-4.0, 4.0), log_std=(2.0, -4.0))
+        path = save(model, Path(folder) / "w.safetensors", half=True)
+        tensors, metadata = read(path)
+        old = to_bytes(tensors, {key: value for key, value in metadata.items() if key != CHECKSUM})
+        return path.read_bytes(), old, 8 + int.from_bytes(old[:8], "little")
+
+
+def _model(path: Path) -> object:
+    import gbpn
+
+    model = gbpn.load(path)
+    return [tensor for tensor in model.state_dict().values() if tensor.dim() != 3]
+
+
+def _zipped(state: object) -> bytes:
+    out = io.BytesIO()
+    torch.save(state, out)
+    return out.getvalue()
+
+
+def _state(path: Path) -> object:
+    from gbpn.train.checkpoints import Checkpoints
+
+    return list(Checkpoints(path.parent).read(path))
+
+
+def _manifest(path: Path) -> object:
+    from gbpn.runtime.manifest import Manifest
+
+    return [np.asarray(number) for number in (Manifest.read(path.parent).multiple,)]
+
+
+def _exported() -> tuple[bytes, bytes]:
+    """A manifest and the only network it names, which is never run here."""
+    from gbpn.config import named
+    from gbpn.runtime.manifest import FORMAT, VERSION
+
+    network = b"network"
+    entry = {
+        "file": "n.onnx",
+        "sha256": hashlib.sha256(network).hexdigest(),
+        "inputs": ["a"],
+        "outputs": ["b"],
+    }
+    stored = {
+        "format": FORMAT, "version": VERSION, "form": "runtime", "networks": [entry], "card": {},
+        "config": named("small").as_dict(), "size": None, "multiple": 32, "smallest": 64,
+        "calibration": {"knots": [-4, 4], "log_std": [2, -4], "relative": False},
+    }  # fmt: skip
+    return json.dumps(stored).encode(), network
 
 
 def seeds() -> list[Seed]:
@@ -227,6 +293,21 @@ def seeds() -> list[Seed]:
                 ("pool/room/color/0.png", _saved(picture, "PNG")),
                 ("pool/room/depth/0.png", _saved(millimetres, "PNG")),
             ),
+        ),
+    ]
+    whole, old, header = _weights()
+    plain = _zipped({"net": {"a": torch.ones(3), "b": torch.zeros(2, 2)}})
+    manifest, network = _exported()
+    out += [
+        Seed(name="w.safetensors", content=whole, read=_model, head=2 * header),
+        Seed(name="old.safetensors", content=old, read=_model, head=header),
+        Seed(name="net.pth", content=plain, read=_model),
+        Seed(name="run/checkpoints/s.ckpt", content=_zipped({"step": 3, "a": torch.ones(4)}), read=_state),
+        Seed(
+            name="exported/gbpn.json",
+            content=manifest,
+            read=_manifest,
+            beside=(("exported/n.onnx", network),),
         ),
     ]
     out += [Seed(name=f"{e}.ply", content=_ply(e), read=read_points) for e in ("ascii", "binary_big_endian")]

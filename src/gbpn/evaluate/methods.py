@@ -11,15 +11,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
 from gbpn.backends import fastest_device
 from gbpn.baselines import METHODS, Method
+from gbpn.border import reading
 from gbpn.distribution import DepthDistribution, stacked
 from gbpn.errors import InputError
 from gbpn.evaluate import handmade
 from gbpn.evaluate.settings import Setting
+from gbpn.formats.arrays import read_npy
 from gbpn.formats.depth_files import read_depth
 from gbpn.loading import load
 from gbpn.sample import Sample
@@ -147,7 +148,11 @@ def read_prediction(folder: Path, scale: float, sample: Sample) -> DepthDistribu
 
 
 def _array(path: Path, like: torch.Tensor) -> torch.Tensor | None:
-    return torch.from_numpy(np.load(path)).float().reshape(like.shape) if path.is_file() else None
+    """A map beside a prediction, in its shape; None where there is none."""
+    if not path.is_file():
+        return None
+    with reading(path, "map", f"{list(like.shape[-2:])} numbers as the prediction"):
+        return torch.from_numpy(read_npy(path, like.numel())).float().reshape(like.shape)
 
 
 def _folder(spec: str) -> tuple[Path, float]:

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from gbpn.border import reading
 from gbpn.config import ModelConfig
-from gbpn.errors import CheckpointError, InputError
+from gbpn.errors import CheckpointError
 
 __all__ = ["FORMAT", "MANIFEST", "VERSION", "Manifest", "Network", "SigmaCalibration"]
 
@@ -55,7 +56,8 @@ class Manifest:
     def read(cls, folder: Path) -> Manifest:
         """The manifest of a folder whose files are all there and unchanged."""
         place = folder / MANIFEST
-        try:
+        expected = "what gbpn export --form runtime wrote"
+        with reading(place, "manifest", expected, error=CheckpointError):
             stored = json.loads(place.read_text(encoding="utf-8"))
             if stored["format"] != FORMAT or stored["version"] != VERSION or stored["form"] != "runtime":
                 raise CheckpointError(
@@ -68,15 +70,13 @@ class Manifest:
                 config=ModelConfig.from_dict(stored["config"]),
                 calibration=None if calibration is None else _calibration(calibration),
                 card=stored["card"],
-                size=None if stored["size"] is None else (stored["size"][0], stored["size"][1]),
-                multiple=stored["multiple"],
-                smallest=stored["smallest"],
+                size=None
+                if stored["size"] is None
+                else (_pixels(stored["size"][0]), _pixels(stored["size"][1])),
+                multiple=_pixels(stored["multiple"]),
+                smallest=_pixels(stored["smallest"]),
                 checksum="".join(entry["sha256"] for entry in stored["networks"]),
             )
-        except (OSError, KeyError, ValueError, TypeError, InputError) as error:
-            raise CheckpointError(
-                f"{folder} must be a folder that gbpn export wrote; its {MANIFEST} cannot be used ({error!r})"
-            ) from error
 
 
 def _network(folder: Path, entry: dict[str, Any]) -> Network:
@@ -84,6 +84,12 @@ def _network(folder: Path, entry: dict[str, Any]) -> Network:
     if hashlib.sha256(path.read_bytes()).hexdigest() != entry["sha256"]:
         raise CheckpointError(f"{path} is not the file that was exported: its checksum differs; export again")
     return Network(path=path, inputs=tuple(entry["inputs"]), outputs=tuple(entry["outputs"]))
+
+
+def _pixels(stored: object) -> int:
+    if type(stored) is not int or not 1 <= stored <= 1 << 16:
+        raise CheckpointError(f"a size must be a whole number of pixels from 1 to 65536; got {stored!r}")
+    return stored
 
 
 def _calibration(stored: dict[str, Any]) -> SigmaCalibration:

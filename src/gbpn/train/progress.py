@@ -15,6 +15,8 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from gbpn.atomic_files import write_text
+from gbpn.border import reading
+from gbpn.errors import TrainingError
 
 __all__ = ["Table", "TrainingProgress", "read_rows"]
 
@@ -49,16 +51,17 @@ def read_rows(path: Path) -> list[dict[str, str]]:
     """Sound rows of a CSV file of numbers; none if it is not there. What an interruption tore is left out."""
     if not path.is_file():
         return []
-    text = path.read_text(encoding="utf-8", errors="replace").replace("\0", "\N{REPLACEMENT CHARACTER}")
-    lines = text.splitlines(keepends=True)
-    if lines and not lines[-1].endswith("\n"):
-        lines.pop()  # torn, even where its beginning looks like a row
-    rows = csv.DictReader(lines, restkey="", restval="?")
-    return [
-        row
-        for row in rows
-        if "step" in row and row["step"].isdecimal() and all(map(_is_number, row.values()))
-    ]
+    with reading(path, "table", "rows of numbers", error=TrainingError):
+        text = path.read_text(encoding="utf-8", errors="replace").replace("\0", "\N{REPLACEMENT CHARACTER}")
+        lines = text.splitlines(keepends=True)
+        if lines and not lines[-1].endswith("\n"):
+            lines.pop()  # torn, even where its beginning looks like a row
+        rows = csv.DictReader(lines, restkey="", restval="?")
+        return [
+            row
+            for row in rows
+            if "step" in row and row["step"].isdecimal() and all(map(_is_number, row.values()))
+        ]
 
 
 def _is_number(cell: str | list[str]) -> bool:

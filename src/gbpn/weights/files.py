@@ -21,6 +21,7 @@ from safetensors.torch import save as to_bytes
 from torch import Tensor
 
 from gbpn.atomic_files import write_bytes
+from gbpn.border import reading, shown
 from gbpn.config import ModelConfig
 from gbpn.distribution import SigmaCalibration
 from gbpn.errors import CheckpointError
@@ -100,14 +101,16 @@ def _stored(tensor: Tensor, half: bool) -> Tensor:
 def read(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
     """Tensors and metadata of a weight file; an error names what is wrong with it."""
     if not path.is_file():
-        raise CheckpointError(f"no weight file at {path}")
-    tensors, metadata = _read_ours(path) if path.suffix == ".safetensors" else (_read_released(path), {})
-    for name, tensor in tensors.items():
-        if tensor.is_floating_point() and not bool(tensor.isfinite().all()):
-            raise CheckpointError(
-                f"{path} holds NaN or infinity in {name}: such weights answer nothing; take an earlier file"
-            )
-    return tensors, metadata
+        raise CheckpointError(f"no weight file at {shown(path)}")
+    with reading(path, "weight file", "tensors by name", error=CheckpointError):
+        tensors, metadata = _read_ours(path) if path.suffix == ".safetensors" else (_read_released(path), {})
+        for name, tensor in tensors.items():
+            if tensor.is_floating_point() and not bool(tensor.isfinite().all()):
+                raise CheckpointError(
+                    f"{shown(path)} holds NaN or infinity in {shown(name)}: such weights answer nothing; "
+                    "take an earlier file"
+                )
+        return tensors, metadata
 
 
 def _read_ours(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
