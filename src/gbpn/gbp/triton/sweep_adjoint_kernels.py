@@ -21,7 +21,7 @@ from gbpn.gbp.triton.sweep_kernels import (
     tell,
 )
 
-__all__ = ["spread", "sweep_adjoint"]
+__all__ = ["sweep_adjoint", "tell_adjoint"]
 
 
 @triton.jit
@@ -34,7 +34,7 @@ def _add_to_kept(up, grad, plane, mask, value, EDGES: tl.constexpr):
 
 
 @triton.jit
-def spread(
+def tell_adjoint(
     up_own,
     up_back,
     grad_back,
@@ -127,7 +127,7 @@ def sweep_adjoint(
         line = left if BACKWARDS else lines - 1 - left
         at = image + line * positions + position
         at_8, at_own, at_back, at_edge = at + image * 7, at + own, at + back, at + edge
-        eta_b, eta_m, eta_a = spread(
+        eta_b, eta_m, eta_a = tell_adjoint(
             eta_up + at_own,
             eta_up + at_back,
             old_eta_grad + at_back,
@@ -142,7 +142,7 @@ def sweep_adjoint(
             RHO,
             EDGES,
         )
-        lam_b, lam_m, lam_a = spread(
+        lam_b, lam_m, lam_a = tell_adjoint(
             lam_up + at_own,
             lam_up + at_back,
             old_lam_grad + at_back,
