@@ -30,7 +30,7 @@ ABSURD = (65.5, 655.0, 6553.0, 1e10)
 
 
 def spoilt(sparse: torch.Tensor, share: float, single: float, rng: np.random.Generator) -> torch.Tensor:
-    """A share of the measurements [1, H, W] times one of FACTORS; or one of them `single` metres, if not 0."""
+    """A share of the measurements [1, H, W] times one of FACTORS; or one of them `single` metres."""
     out = sparse.clone()
     places = torch.from_numpy(rng.permutation(np.flatnonzero(sparse.numpy() > 0)))
     if single:
