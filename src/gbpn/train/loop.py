@@ -156,7 +156,7 @@ class _Run:
             active=fabric.is_global_zero,
             progress=self.machine.progress,
         )
-        with watch, _stop_requests() as stop:
+        with watch, _stop_requests() as stop, _tiny_numbers_as_zero():
             for reason in damaged:
                 watch.say(f"[yellow]warning:[/] going on from step {self.step}, since", about=reason)
             clock = time.perf_counter()
@@ -362,6 +362,20 @@ def _one_thread(worker: int) -> None:
 
 class _Stop:
     requested = False
+
+
+@contextmanager
+def _tiny_numbers_as_zero() -> Iterator[None]:
+    """Numbers below 1e-38 count as zero: processors take a hundred times longer with them.
+
+    Gradients far from the loss are full of such numbers; without this a step takes nearly twice as long.
+    """
+    before = float(torch.tensor(1e-39) * 1.0) == 0
+    torch.set_flush_denormal(True)
+    try:
+        yield
+    finally:
+        torch.set_flush_denormal(before)
 
 
 @contextmanager
