@@ -1,11 +1,13 @@
 """Writes what our own networks and generators give now as the numbers that tests compare with.
 
-usage: python scripts/approve_goldens.py [default_network configurations fresh_networks seeds pictures]
+usage: python scripts/approve_goldens.py [CASE …]
+Cases are default_network, configurations, fresh_networks, seeds, pictures and defaults; without any, all.
 To be run after a change of these numbers that is meant, such as new default weights.
 """
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 
@@ -13,6 +15,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
+import approved_defaults
 import goldens
 import own_goldens
 
@@ -21,7 +24,12 @@ MOST = 200
 
 
 def main() -> None:
-    for name in sys.argv[1:] or own_goldens.CASES:
+    names = sys.argv[1:] or [*own_goldens.CASES, "defaults"]
+    if "defaults" in names:
+        names.remove("defaults")
+        text = json.dumps(approved_defaults.defaults(), indent=0, ensure_ascii=False, sort_keys=True)
+        (goldens.COMPACT / "defaults.json").write_text(text + "\n", encoding="utf-8")
+    for name in names:
         kept: dict[str, np.ndarray] = {}
         for key, array in own_goldens.CASES[name]().items():
             count = array.size if name == "fresh_networks" else min(MOST, array.size)

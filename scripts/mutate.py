@@ -50,15 +50,19 @@ class Room:
 
 DATA = ("augmentation", "datasets", "formats", "sensors", "synthetic")
 ROOMS = {
-    "gmcn": Room(files=("gmcn/**/*.py",), tests=("gmcn/test_*.py", "test_own_goldens.py")),
-    "metrics": Room(files=("metrics/*.py",), tests=("test_metric_laws.py", "test_metrics.py")),
+    "gmcn": Room(
+        files=("gmcn/**/*.py",), tests=("gmcn/test_*.py", "test_own_goldens.py", "test_defaults.py")
+    ),
+    "metrics": Room(
+        files=("metrics/*.py",), tests=("test_metric_laws.py", "test_metrics.py", "test_defaults.py")
+    ),
     "data": Room(
         files=tuple(f"{room}/*.py" for room in DATA),
-        tests=(*(f"{room}/test_*.py" for room in DATA), "test_own_goldens.py"),
+        tests=(*(f"{room}/test_*.py" for room in DATA), "test_own_goldens.py", "test_defaults.py"),
     ),
     "predict": Room(
         files=("predict/*.py", "pipeline.py", "sigma_check.py"),
-        tests=("predict/test_*.py", "test_sigma_check.py", "test_model.py"),
+        tests=("predict/test_*.py", "test_sigma_check.py", "test_model.py", "test_defaults.py"),
     ),
     "gbp": Room(files=("gbp/*.py", "gbp/exact/*.py"), tests=("gbp/test_*.py", "test_mrf.py")),
     "losses": Room(files=("losses.py",), tests=("test_losses.py",)),

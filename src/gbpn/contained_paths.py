@@ -17,13 +17,16 @@ ROOM = 32
 """Bytes left for what is added to the last part: suffixes, and the mark of an unfinished file."""
 _LONGEST_PATH = 4000
 """Bytes of a whole path."""
+_MOST_PARTS = 64
+"""Folders within folders."""
 
 
 def contained(folder: str | os.PathLike[str], name: str, suffix: str = "") -> Path:
     """`folder`/`name` with `suffix` added, or `InputError` where that would be somewhere else.
 
-    Refused are names that are absolute, climb with `..`, hold unprintable characters, are longer than file
-    systems allow, lead through a link, or lead to something that is no plain file, such as a device.
+    Refused are names that are absolute, climb with `..`, hold unprintable characters, are longer or
+    deeper than file systems and programs take, lead through a link, or lead to something that is no plain
+    file, such as a device.
     """
     folder = Path(folder)
     if (problem := _problem(name)) is not None:
@@ -58,4 +61,6 @@ def _problem(name: str) -> str | None:
         return "cannot be written as the name of a file: rename it"
     if max(lengths) > _LONGEST_PART - ROOM or sum(lengths) + len(lengths) > _LONGEST_PATH:
         return "is longer than file systems allow: shorten it"
+    if len(lengths) > _MOST_PARTS:
+        return f"has {len(lengths)} folders within folders, more than {_MOST_PARTS}: flatten it"
     return None

@@ -133,6 +133,9 @@ def test_what_is_missing_or_broken_is_named(tree: Path, tmp_path: Path) -> None:
         MixedDataset(tmp_path / "empty")
     with pytest.raises(DatasetError, match="no frame with role 'train' among scenes nyuv2"):
         MixedDataset(tree, "train", scenes=("nyuv2",))
+    for share in (-0.1, 1.0, 1.5):
+        with pytest.raises(InputError, match="holdout must be a share"):
+            open_dataset("pool", tree, holdout=share)
     with pytest.raises(InputError, match="split must be one of"):
         MixedDataset(tree, "test")
     with pytest.raises(InputError, match="unknown dataset kind"):

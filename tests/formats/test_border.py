@@ -320,6 +320,7 @@ def test_a_binary_model_that_declares_too_much(tmp_path: Path) -> None:
         "a\\..\\x",
         "x" * 300,
         "a/" * 3000 + "x",
+        "a/" * 70 + "x",
         "a\0b",
     ],
 )

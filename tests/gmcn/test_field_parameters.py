@@ -76,6 +76,18 @@ def test_a_start_is_what_the_field_says(
         torch.testing.assert_close(field.nonlocal_.weight, torch.full_like(field.nonlocal_.weight, 2.5))
 
 
+def test_a_start_may_differ_from_the_unit_of_the_heads() -> None:
+    """Weights that go on training in other units begin where they are told."""
+    unit = Start(weight=2, diagonal=0.7, nonlocal_=5, unary=50, difference=0.02)
+    layout = ChannelLayout(sets=1, edges="symmetric", neighbours=8, nonlocal_edges=2, unit=unit)
+    start = Start(weight=8, diagonal=1.5, nonlocal_=2.5, unary=4)
+    maps = {name: bias.view(1, -1, 1, 1).expand(1, -1, 5, 6) for name, bias in layout.biases(start).items()}
+    drawing = layout.read(HeadMaps(maps["weight"], maps["difference"], maps["damping"], maps["offset"]))
+    torch.testing.assert_close(drawing.unary, torch.full_like(drawing.unary, 4.0))
+    torch.testing.assert_close(drawing.local.weight[0, 0, :, 2, 3], torch.tensor([8, 8, 1.5, 1.5]))
+    torch.testing.assert_close(drawing.nonlocal_.weight, torch.full_like(drawing.nonlocal_.weight, 2.5))
+
+
 def test_the_released_start_is_exactly_zero() -> None:
     for bias in ChannelLayout.of(named("gbpn-2"), 1).biases(Start()).values():
         assert not bias.any()
