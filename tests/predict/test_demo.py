@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import base64
+import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,7 +19,7 @@ from gbpn.baselines import linear
 from gbpn.formats.calibration import read_intrinsics
 from gbpn.formats.depth_files import read_depth
 from gbpn.formats.images import read_image
-from gbpn.predict import demo
+from gbpn.predict import demo, demo_page
 from gbpn.predict.inputs import as_sparse
 from gbpn.weights.files import EMBEDDED
 
@@ -58,12 +61,12 @@ def test_a_shown_case_is_the_completer_held_against_exact_depth(completer: gbpn.
     assert shown.interpolated == pytest.approx(float(off[off.isfinite()].square().mean().sqrt()), rel=1e-4)
     assert shown.within is None
     assert shown.seconds > 0
-    table = demo.page([shown], completer)
+    table = demo_page.page([shown], completer)
     for cell in ("living room", case.caption, "50", f"{shown.rmse:.3f}", f"{shown.interpolated:.3f}", "–"):
         assert f"<td>{cell}</td>" in table
     assert "Living room" in table
     assert "3+4 iterations" in table
-    stated = demo.page([replace(shown, within=0.68)], completer)
+    stated = demo_page.page([replace(shown, within=0.68)], completer)
     assert "<td>68%</td>" in stated
 
 
@@ -91,8 +94,10 @@ def test_the_page_stands_alone(
     shown = list(demo.run(completer, tmp_path / "demo"))
     assert shown[0].points == 1
     page = (tmp_path / "demo" / "index.html").read_text(encoding="utf-8")
-    assert page.count("data:image/jpeg;base64,") == len(some)
+    assert page.count('<div class="compare"') == len(some)
     assert 'src="http' not in page
+    assert "$" not in page.partition("<script>")[0]  # every place of the templates is filled
+    assert page.index("Where it is weak") > page.index("The numbers")
     for one in shown:
         assert f"{one.rmse:.3f}" in page
         with Image.open(tmp_path / "demo" / f"{one.case.scene}_{one.case.name}.png") as picture:
@@ -107,3 +112,17 @@ def test_default_weights_beat_interpolation_where_points_are_few() -> None:
     case = next(case for case in demo.cases() if (case.scene, case.name) == ("kitchen", "50"))
     shown = demo.show(completer, case)
     assert shown.rmse < shown.interpolated
+
+
+def test_the_scene_to_play_with_is_the_answer(completer: gbpn.DepthCompleter) -> None:
+    """What the page's script reads: millimetres, and the camera."""
+    case = next(case for case in demo.cases() if (case.scene, case.name) == ("living_room", "500"))
+    shown = demo.show(completer, case)
+    page = demo_page.page([shown], completer)
+    stored = re.search(r'id="hero-depth">([^<]*)<', page)
+    depth = np.frombuffer(base64.b64decode(stored[1]), "<u2").reshape(shown.result.depth.shape) / 1000
+    known = shown.result.observed
+    np.testing.assert_allclose(depth[known], shown.result.depth[known], atol=1.1e-3)
+    assert not depth[~known].any()
+    camera = json.loads(re.search(r'id="hero-camera">([^<]*)<', page)[1])
+    assert camera["fx"] == pytest.approx(float(shown.sample.intrinsics[0, 0]))

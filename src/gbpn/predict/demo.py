@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import io
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from html import escape
 from pathlib import Path
 
 import numpy as np
-from PIL import Image
 from torch import Tensor
 
 from gbpn import scenes
@@ -20,15 +17,15 @@ from gbpn.formats.depth_files import write_depth
 from gbpn.formats.images import write_image
 from gbpn.metrics.errors import errors
 from gbpn.metrics.uncertainty import coverage
+from gbpn.predict import demo_page
 from gbpn.predict.completed import CompletedDepth
 from gbpn.predict.completer import DepthCompleter
 from gbpn.sample import Sample
 from gbpn.sensors import patterns
 from gbpn.show import pictures
-from gbpn.show.html_page import document, embedded
 from gbpn.validity import measured
 
-__all__ = ["SEED", "Case", "Shown", "cases", "page", "run", "show", "write_example"]
+__all__ = ["SEED", "Case", "Shown", "cases", "run", "show", "write_example"]
 
 SEED = 7
 """Of all random points: everybody sees the same demonstration."""
@@ -36,15 +33,6 @@ _WITHIN = 0.6827
 """Share of a Gaussian within one sigma."""
 _NARROW = 2.0
 """Width over height above which the panels of a scene stand in two rows."""
-
-_STYLE = """
-p { max-width: 80ch; }
-figure { margin: 10px 0 22px; } img { max-width: 100%; height: auto; border: 1px solid #e3e3e3; }
-figcaption { color: #555; } code { background: #f3f3f3; padding: 1px 5px; }
-table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
-th, td { padding: 4px 14px 4px 0; text-align: right; border-bottom: 1px solid #e3e3e3; }
-th:first-child, td:first-child, th:nth-child(2), td:nth-child(2) { text-align: left; }
-"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,6 +61,9 @@ class Shown:
     """Share of pixels within one stated sigma; None without calibration."""
     seconds: float
     picture: np.ndarray
+    """All panels in one."""
+    sample: Sample
+    result: CompletedDepth
 
 
 def cases() -> list[Case]:
@@ -117,7 +108,7 @@ def run(completer: DepthCompleter, folder: Path) -> Iterator[Shown]:
         pictures.save(shown.picture, folder / f"{case.scene}_{case.name}.png")
         done.append(shown)
         yield shown
-    write_text(folder / "index.html", page(done, completer))
+    write_text(folder / "index.html", demo_page.page(done, completer))
 
 
 def write_example(folder: Path, scene: str = "kitchen") -> None:
@@ -142,7 +133,9 @@ def show(completer: DepthCompleter, case: Case) -> Shown:
     sample = replace(sample, sparse=case.measure(sample, np.random.default_rng(SEED)))
     assert sample.target is not None
     start = time.perf_counter()
-    result = completer(sample.image, sample.sparse, sample.intrinsics)
+    result = completer(
+        sample.image, sample.sparse, sample.intrinsics, sigmas=completer.model.calibration is not None
+    )
     seconds = time.perf_counter() - start
     mean, target = result.distribution.mean.cpu(), sample.target[None]
     within = None
@@ -156,55 +149,8 @@ def show(completer: DepthCompleter, case: Case) -> Shown:
         within=within,
         seconds=seconds,
         picture=_picture(sample, result),
-    )
-
-
-def page(shown: list[Shown], completer: DepthCompleter) -> str:
-    """The whole document, pictures inside."""
-    config = completer.model.config
-    parts = [
-        "<h1>Depth completion with uncertainty</h1>",
-        "<p>Rendered scenes with exact depth. The model gets the image and the measurements (second panel);"
-        " depth, confidence and the error against the exact depth follow. Grey: nothing known.</p>",
-        f"<p>Model <code>{escape(config.name)}</code>, {'+'.join(map(str, config.iterations))} iterations of "
-        f"belief propagation, device {escape(str(completer.device))}. Do this with your own data: "
-        "<code>gbpn complete photo.jpg depth.png --scale 1000 -o out</code> "
-        "(such files are in <code>example/</code>)</p>",
-        _table(shown),
-    ]
-    for scene in dict.fromkeys(one.case.scene for one in shown):
-        parts.append(f"<h2>{escape(scene.replace('_', ' ').capitalize())}</h2>")
-        parts += [_figure(one) for one in shown if one.case.scene == scene]
-    body = "\n".join(parts)
-    return document("gbpn demo", body, style=_STYLE)
-
-
-def _table(shown: list[Shown]) -> str:
-    heads = ["scene", "sensor", "points", "RMSE, m", "of interpolation", "within 1 σ", "seconds"]
-    rows = [
-        [
-            one.case.scene.replace("_", " "),
-            one.case.caption,
-            str(one.points),
-            f"{one.rmse:.3f}",
-            f"{one.interpolated:.3f}",
-            "–" if one.within is None else f"{one.within:.0%}",
-            f"{one.seconds:.2f}",
-        ]
-        for one in shown
-    ]
-    lines = ["".join(f"<td>{escape(cell)}</td>" for cell in row) for row in rows]
-    head = "".join(f"<th>{escape(cell)}</th>" for cell in heads)
-    return f"<table><tr>{head}</tr>" + "".join(f"<tr>{line}</tr>" for line in lines) + "</table>"
-
-
-def _figure(shown: Shown) -> str:
-    buffer = io.BytesIO()
-    Image.fromarray(shown.picture).save(buffer, format="JPEG", quality=88)  # the PNG beside it is exact
-    text = f"{shown.case.caption}: RMSE {shown.rmse:.3f} m; linear interpolation {shown.interpolated:.3f} m"
-    return (
-        f'<figure><figcaption>{escape(text)}</figcaption><img alt="{escape(text)}" '
-        f'src="{embedded(buffer.getvalue(), "jpeg")}"></figure>'
+        sample=sample,
+        result=result,
     )
 
 
