@@ -35,16 +35,21 @@ def maps(height: int, width: int, value: float) -> torch.Tensor:
     return torch.full((1, 1, height, width), value)
 
 
-def gain_outright(edges: torch.Tensor, measured: np.ndarray, std: np.ndarray) -> np.ndarray:
-    """[N] what the rule promises each pixel, from the inverse of the whole precision matrix."""
-    height, width = std.shape
+def covariance_outright(edges: torch.Tensor, measured: np.ndarray) -> np.ndarray:
+    """[N, N] the inverse of the whole precision matrix."""
+    height, width = measured.shape
     number = np.arange(height * width).reshape(height, width)
     matrix = np.zeros((height * width,) * 2)
     right, below = edges[0, 2, 0].double().numpy(), edges[0, 3, 0].double().numpy()
     matrix[number[:, :-1], number[:, 1:]] = matrix[number[:, 1:], number[:, :-1]] = -right[:, :-1]
     matrix[number[:-1], number[1:]] = matrix[number[1:], number[:-1]] = -below[:-1]
     matrix[np.diag_indices(len(matrix))] = measured.ravel() + 1e-4 - matrix.sum(1)
-    covariance = np.linalg.inv(matrix)
+    return np.linalg.inv(matrix)
+
+
+def gain_outright(edges: torch.Tensor, measured: np.ndarray, std: np.ndarray) -> np.ndarray:
+    """[N] what the rule promises each pixel."""
+    covariance = covariance_outright(edges, measured)
     variance = np.diag(covariance)
     share = covariance**2 / np.outer(variance, variance)
     return (share * std.ravel() ** 2).sum(1) * variance / (variance + 1 / WEIGHT)
@@ -141,3 +146,25 @@ def test_the_command_line_suggests_what_a_session_does(
     session.add(columns, rows, depth[rows, columns])
     wanted = [f"{one.x},{one.y},{one.gain:.4f}" for one in session.suggest(3)]
     assert result.output.split() == ["x,y,gain", *wanted]
+
+
+@settings(max_examples=10, deadline=None)
+@given(st.integers(3, 7), st.integers(3, 7), st.integers(0, 100))
+def test_the_second_is_sought_as_if_the_first_had_been_measured(height: int, width: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    edges = links(height, width, seed)
+    measured = np.zeros((height, width))
+    std = rng.uniform(0.5, 2, (height, width)).astype(np.float32)
+    known = torch.from_numpy(measured).float()[None, None]
+    unary, deviation = maps(height, width, WEIGHT), torch.from_numpy(std)[None, None]
+    first, second = suggest(edges, known, unary, deviation, 2)
+    before = covariance_outright(edges, measured)
+    chosen = first.y * width + first.x
+    explained = before[:, chosen] ** 2 / np.diag(before) / (before[chosen, chosen] + 1 / WEIGHT)
+    left = std.astype(np.float64) * np.sqrt(np.clip(1 - explained, 0, 1)).reshape(height, width)
+    measured[first.y, first.x] = WEIGHT
+    gains = gain_outright(edges, measured, left)
+    gains[chosen] = -np.inf
+    assert gains[second.y * width + second.x] == pytest.approx(gains.max(), rel=1e-4)
+    total = float((std.astype(np.float64) ** 2).sum())
+    assert second.gain == pytest.approx(gains.max() / total, rel=1e-3)

@@ -1,0 +1,58 @@
+"""Images that are completed at a reduced size: every map of the answer comes back to its place."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+import torch
+
+from gbpn.distribution import DepthDistribution
+from gbpn.predict import resizing
+
+
+def answer(height: int, width: int) -> DepthDistribution:
+    ramp = torch.linspace(1, 3, width).expand(1, 1, height, width).clone()
+    return DepthDistribution(mean=ramp, confidence_logit=ramp / 2, belief_precision=4 * ramp)
+
+
+def test_only_what_is_too_large_is_reduced() -> None:
+    assert resizing.reduction(1024, 2048) == 1.0
+    assert resizing.reduction(2048, 4096) == 0.5
+    assert resizing.reduction(3000, 3000) == pytest.approx(math.sqrt(resizing.MOST_PIXELS) / 3000)
+
+
+def test_a_dropped_measurement_is_marked_where_it_was() -> None:
+    small = answer(6, 8)
+    dropped = torch.zeros(1, 1, 6, 8, dtype=torch.bool)
+    dropped[0, 0, 2, 5] = True
+    large = resizing.enlarge(replace(small, dropped=dropped), 12, 16).dropped
+    assert large is not None
+    assert torch.nonzero(large[0, 0]).tolist() == [[4, 10], [4, 11], [5, 10], [5, 11]]
+    assert resizing.enlarge(small, 12, 16).dropped is None
+
+
+def test_what_was_not_observed_stays_so_and_all_else_is_interpolated() -> None:
+    small = answer(6, 8)
+    small.mean[0, 0, :, 0] = torch.nan
+    large = resizing.enlarge(small, 12, 16)
+    assert large.mean.shape == (1, 1, 12, 16)
+    unknown = ~torch.isfinite(large.mean[0, 0])
+    assert unknown[:, 0].all()
+    assert not unknown[:, 4:].any()
+    assert not large.belief_precision[0, 0][unknown].any()
+    step = (large.mean[0, 0, 3, 6] - large.mean[0, 0, 3, 5]).item()
+    assert step == pytest.approx(2 / 7 / 2, rel=1e-4)  # half a small pixel
+    torch.testing.assert_close(large.confidence_logit[..., 4:] * 2, large.mean[..., 4:])
+
+
+def test_measurements_and_camera_move_with_the_image() -> None:
+    image, sparse = torch.rand(3, 40, 60), torch.zeros(1, 40, 60)
+    sparse[0, 10, 21], sparse[0, 11, 20] = 2.0, 5.0  # one pixel at half the size: the nearer wins
+    camera = torch.tensor([[50.0, 0, 29.5], [0, 50, 19.5], [0, 0, 1]])
+    small, points, moved = resizing.reduce(image, sparse, camera, 0.5)
+    assert small.shape == (3, 20, 30)
+    assert torch.nonzero(points[0]).tolist() == [[5, 10]]
+    assert float(points[0, 5, 10]) == 2.0
+    torch.testing.assert_close(moved, torch.tensor([[25.0, 0, 14.5], [0, 25, 9.5], [0, 0, 1]]))
