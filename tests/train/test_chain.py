@@ -70,9 +70,14 @@ def test_stages_keep_what_they_do_not_teach(made) -> None:
 
 
 def test_a_finished_chain_is_not_run_again(made, pool) -> None:
-    before = (made / "whole" / "steps.csv").read_bytes()
+    def touched() -> dict[str, int]:
+        return {str(file): file.stat().st_mtime_ns for file in made.glob("*/*.*")}
+
+    before = touched()
     assert chain.run(chain.DEFAULT.changed(MINIATURE), pool, made, machine=MACHINE).finished
-    assert (made / "whole" / "steps.csv").read_bytes() == before
+    assert touched() == before
+    with pytest.raises(TrainingError, match="another recipe: seed differ"):
+        chain.run(chain.DEFAULT.changed([*MINIATURE, "seed=9"]), pool, made, machine=MACHINE)
 
 
 def test_weights_that_exist_stand_for_their_stage(made, pool, tmp_path) -> None:

@@ -197,3 +197,14 @@ def test_kept_statistics_do_not_move_and_all_else_learns(setting: str, kept: str
         if name in before:
             assert torch.equal(tensor, before[name]) == (kept in name), name
     assert all(parameter.grad is not None for parameter in model.parameters())
+
+
+def test_tiny_numbers_are_zero_while_training_and_only_then() -> None:
+    from gbpn.train.loop import _tiny_numbers_as_zero
+
+    tiny = torch.full((4,), 1e-30)
+    assert (tiny * 1e-10 > 0).all()
+    with _tiny_numbers_as_zero():
+        assert not (tiny * 1e-10 > 0).any()
+        assert (tiny * 1e-7 > 0).all()
+    assert (tiny * 1e-10 > 0).all()

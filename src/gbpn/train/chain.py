@@ -17,6 +17,7 @@ from typing import Any
 from gbpn.datasets import open_dataset
 from gbpn.errors import InputError, TrainingError
 from gbpn.loading import load
+from gbpn.train.checkpoints import step_of
 from gbpn.train.loop import Machine, TrainingResult, train
 from gbpn.train.recipe import SMALL, Recipe
 from gbpn.train.run_folder import RunFolder, environment
@@ -81,7 +82,9 @@ def run(chain: Chain, data: Path | None, out: Path, *, machine: Machine | None =
     for stage in chain.stages:
         folder = RunFolder(out / stage.name)
         recipe = replace(stage.recipe, start_from=before) if before else stage.recipe
-        if not given(folder):
+        if _is_done(folder, recipe):
+            outcome = TrainingResult(step=recipe.steps, finished=True, best_rmse=None, folder=folder.path)
+        elif not given(folder):
             resume = (folder.path / "recipe.json").is_file()
             outcome = train(recipe, data, folder.path, resume=resume, machine=machine)
             if not outcome.finished:
@@ -96,6 +99,15 @@ def run(chain: Chain, data: Path | None, out: Path, *, machine: Machine | None =
 def given(folder: RunFolder) -> bool:
     """Whether the weights of this stage were put there, and not trained there."""
     return folder.last.is_file() and not (folder.path / "recipe.json").is_file()
+
+
+def _is_done(folder: RunFolder, recipe: Recipe) -> bool:
+    """Whether a stage has made all its steps, and its weights have their sigmas."""
+    newest = folder.checkpoints.latest()
+    if newest is None or step_of(newest) < recipe.steps or not folder.last.is_file():
+        return False
+    folder.open(recipe, resume=True)  # raises where the stage was another one
+    return load(folder.last).calibration is not None
 
 
 def _finish(chain: Chain, data: Path | None, out: Path) -> None:

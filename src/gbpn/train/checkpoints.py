@@ -16,7 +16,7 @@ import torch
 from gbpn.atomic_files import PARTIAL, replacing
 from gbpn.errors import TrainingError
 
-__all__ = ["DAMAGED", "Checkpoints"]
+__all__ = ["DAMAGED", "Checkpoints", "step_of"]
 
 _PREFIX, _SUFFIX = "step-", ".pt"
 DAMAGED = "damaged-"
@@ -82,6 +82,11 @@ class Checkpoints:
 
     def _all(self) -> list[Path]:
         return sorted(self.folder.glob(f"{_PREFIX}*{_SUFFIX}"))
+
+
+def step_of(checkpoint: Path) -> int:
+    """The step after which a checkpoint was written, by its name."""
+    return int(checkpoint.name.removeprefix(_PREFIX).removesuffix(_SUFFIX))
 
 
 def _write(path: Path, state: dict[str, Any]) -> None:
