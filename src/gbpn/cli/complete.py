@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -43,15 +43,30 @@ def complete(
         typer.Option(help="Depth files hold metres × scale: 1000 for millimetres, 256 for KITTI."),
     ] = None,
     intrinsics: Annotated[
-        str | None, typer.Option(help="'fx,fy,cx,cy' or a file; otherwise EXIF, else 60° are assumed.")
+        str | None,
+        typer.Option(
+            help="'fx,fy,cx,cy' or a file: numbers, ROS camera_info, Kalibr camchain, OpenCV FileStorage, "
+            "transforms.json; otherwise EXIF, else 60° are assumed."
+        ),
     ] = None,
+    rectified: Annotated[
+        bool,
+        typer.Option(
+            "--rectified", help="The images are undistorted already, whatever the camera file says."
+        ),
+    ] = False,
     extrinsics: Annotated[
         Path | None, typer.Option(help="Point cloud: file with the 3×4 or 4×4 matrix cloud to camera.")
     ] = None,
     calib: Annotated[
         Path | None, typer.Option(help="Point cloud: KITTI calibration, instead of the two matrices.")
     ] = None,
-    camera: Annotated[int, typer.Option(help="KITTI camera: 2 left colour, 3 right colour.")] = 2,
+    camera: Annotated[
+        int | None,
+        typer.Option(
+            help="KITTI camera: 2 (default) left colour, 3 right colour; or cam number of a Kalibr chain."
+        ),
+    ] = None,
     units: Annotated[float, typer.Option(help="COLMAP: metres per unit of the model.")] = 1.0,
     weights: Annotated[str, typer.Option(help="Weights: name, file, folder or hub id.")] = "default",
     device: Annotated[str, typer.Option(help="cpu, cuda, or auto.")] = "auto",
@@ -73,6 +88,16 @@ def complete(
     by_order: Annotated[
         bool, typer.Option("--by-order", help="Pair folders by order instead of by name.")
     ] = False,
+    pair: Annotated[
+        str,
+        typer.Option(help="Pair folders by name, by order, or nearest: names are times, see --tolerance."),
+    ] = "name",
+    tolerance: Annotated[
+        float,
+        typer.Option(
+            help="Seconds between an image and its measurements, with --pair nearest or a recording."
+        ),
+    ] = 0.05,
     again: Annotated[bool, typer.Option("--again", help="Redo frames that are done already.")] = False,
 ) -> None:
     """Complete sparse depth: depth (PNG, NPY), confidence, sigma and a preview for each image."""
@@ -88,8 +113,11 @@ def complete(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DepthRangeWarning)  # the range is checked and told once more
         warnings.simplefilter("error", Image.DecompressionBombWarning)
-        frames = plan(image, sparse, others=bool(points), by_order=by_order)
-        sensor = _sensor(sparse, points, scale, intrinsics, extrinsics, calib, camera, units)
+        image, sparse = _project(image, sparse)
+        frames = plan(image, sparse, others=bool(points), **_pairing(pair, by_order, tolerance))
+        sensor, told = _sensor(sparse, points, scale, intrinsics, extrinsics, calib, camera, units, rectified)
+        for notice in told:
+            console.print(f"[yellow]note:[/] {_plain(notice)}")
         completer = _completer(weights, device, solver, iterations, outliers, engine)
         run = Run(completer=completer, sensor=sensor, output=output, cloud=cloud, again=again)
         run.check(frames)
@@ -101,6 +129,22 @@ def complete(
         raise typer.Exit(_SOME_FAILED)
 
 
+def _project(image: str, sparse: str | None) -> tuple[str, str | None]:
+    """The folder of a COLMAP project alone: its pictures and its models."""
+    from gbpn.formats.colmap_layout import model_folders
+
+    if sparse is None and (Path(image) / "images").is_dir() and model_folders(image):
+        return str(Path(image) / "images"), image
+    return image, sparse
+
+
+def _pairing(pair: str, by_order: bool, tolerance: float) -> dict[str, Any]:
+    """How folders are paired, as `plan` takes it."""
+    if pair not in ("name", "order", "nearest"):
+        raise InputError(f"--pair wants name, order or nearest; got {pair!r}")
+    return {"by_order": by_order or pair == "order", "tolerance": tolerance if pair == "nearest" else None}
+
+
 def _sensor(
     sparse: str | None,
     points: list[str] | None,
@@ -108,13 +152,15 @@ def _sensor(
     intrinsics: str | None,
     extrinsics: Path | None,
     calib: Path | None,
-    camera: int,
+    camera: int | None,
     units: float,
-) -> Sensor:
-    from gbpn.formats.colmap import read_model
-    from gbpn.predict.sources import Sensor, is_colmap, parse_intrinsics, parse_point
+    rectified: bool,
+) -> tuple[Sensor, list[str]]:
+    from gbpn.formats.colmap_layout import largest_model, model_folders
+    from gbpn.predict.sources import Sensor, parse_intrinsics, parse_point
 
-    return Sensor(
+    model, told = largest_model(sparse) if sparse is not None and model_folders(sparse) else (None, None)
+    sensor = Sensor(
         points=tuple(parse_point(point) for point in points or ()),
         scale=scale,
         intrinsics=parse_intrinsics(intrinsics),
@@ -122,8 +168,10 @@ def _sensor(
         calib=calib,
         camera=camera,
         units=units,
-        reconstruction=read_model(sparse) if sparse is not None and is_colmap(Path(sparse)) else None,
+        reconstruction=model,
+        rectified=rectified,
     )
+    return sensor, [told] if told else []
 
 
 def _completer(
@@ -187,6 +235,8 @@ def _perform(run: Run, frames: list[Job], workers: int) -> list[Outcome]:
 
 def _tell(console: Console, outcomes: list[Outcome], output: Path) -> None:
     """What was written, what was noticed, what failed."""
+    from gbpn.predict.notices import merged
+
     if len(outcomes) == 1:
         outcome = outcomes[0]
         for notice in outcome.notices:
@@ -197,11 +247,13 @@ def _tell(console: Console, outcomes: list[Outcome], output: Path) -> None:
         for file in outcome.files:
             console.print(str(file), markup=False)
         return
-    for notice, count in Counter(n for outcome in outcomes for n in outcome.notices).items():
+    for notice, count in merged([notice for outcome in outcomes for notice in outcome.notices]):
         console.print(f"[yellow]note:[/] {_plain(notice)} ({count} frames)")
+    for reason, count in Counter(o.message for o in outcomes if o.state == "left out").items():
+        console.print(f"[yellow]note:[/] {count} frames are left out: {_plain(reason)}")
     _tell_dropped(console, outcomes)
     counts = Counter(outcome.state for outcome in outcomes)
-    words = {"written": "written", "kept": "done before", "failed": "failed"}
+    words = {"written": "written", "kept": "done before", "left out": "left out", "failed": "failed"}
     parts = [f"{counts[state]} {word}" for state, word in words.items() if counts[state]]
     console.print(f"{len(outcomes)} frames: {', '.join(parts)} → {output}", markup=False)
     for outcome in outcomes:

@@ -43,7 +43,12 @@ def project(
     calib: Annotated[
         Path | None, typer.Option(help="KITTI calibration file or folder, instead of the two matrices.")
     ] = None,
-    camera: Annotated[int, typer.Option(help="KITTI camera: 2 left colour, 3 right colour.")] = 2,
+    camera: Annotated[
+        int | None,
+        typer.Option(
+            help="KITTI camera: 2 (default) left colour, 3 right colour; or cam number of a Kalibr chain."
+        ),
+    ] = None,
     keep_see_through: Annotated[
         bool, typer.Option("--keep-see-through", help="Keep points that are seen through nearer surfaces.")
     ] = False,
@@ -100,29 +105,30 @@ def project(
 
 
 def _calibration(
-    intrinsics: str | None, extrinsics: Path | None, calib: Path | None, camera: int
+    intrinsics: str | None, extrinsics: Path | None, calib: Path | None, camera: int | None
 ) -> tuple[Tensor, Tensor | None]:
     """Intrinsics and cloud-to-camera matrix (None: the cloud is in camera coordinates)."""
     import numpy as np
 
-    from gbpn.formats.calibration import intrinsics_of, kitti_calibration, read_extrinsics, read_intrinsics
+    from gbpn.formats.calibration import intrinsics_of, kitti_calibration
+    from gbpn.formats.camera_files import CAMERA_FILES, read_camera, read_transform
 
     if calib is not None:
         if intrinsics is not None or extrinsics is not None:
             raise InputError("give either --calib or --intrinsics with --extrinsics, not both")
-        calibration = kitti_calibration(calib, camera)
+        calibration = kitti_calibration(calib, 2 if camera is None else camera)
         return calibration.intrinsics, calibration.to_camera
     if intrinsics is None:
         raise InputError("the camera is needed: --intrinsics fx,fy,cx,cy or a file, or --calib for KITTI")
-    if Path(intrinsics).suffix in (".txt", ".json", ".npy"):
-        matrix = read_intrinsics(intrinsics)
+    if Path(intrinsics).suffix.lower() in CAMERA_FILES:
+        matrix = read_camera(intrinsics, number=camera).intrinsics.float()
     else:
         try:
             numbers = [float(word) for word in intrinsics.replace(",", " ").split()]
         except ValueError:
             raise InputError(f"--intrinsics must be fx,fy,cx,cy or a file; got {intrinsics!r}") from None
         matrix = intrinsics_of(np.array(numbers))
-    return matrix, None if extrinsics is None else read_extrinsics(extrinsics)
+    return matrix, None if extrinsics is None else read_transform(extrinsics)
 
 
 def _parse_size(size: str | None) -> tuple[int, int]:
@@ -155,13 +161,16 @@ def _project_colmap(console: object, folder: Path, output: Path, units: float) -
 
     from gbpn.atomic_files import replacing
     from gbpn.contained_paths import contained
-    from gbpn.formats.colmap import read_model, sparse_view
+    from gbpn.formats.colmap import sparse_view
+    from gbpn.formats.colmap_layout import largest_model
     from gbpn.formats.depth_files import write_depth
 
     assert isinstance(console, Console)
     if not (math.isfinite(units) and units > 0):
         raise InputError(f"--units must be metres per unit, above 0; got {units}")
-    model = read_model(folder)
+    model, several = largest_model(folder)
+    if several is not None:
+        console.print(f"notice: {several}", markup=False)
     stems = _stems(output, [picture.name for picture in model.pictures])
     worst = ("", 0.0)
     total = 0
@@ -183,7 +192,8 @@ def _project_colmap(console: object, folder: Path, output: Path, units: float) -
         console.print(
             f"[yellow]warning:[/] lens distortion moves points by up to {worst[1]:.1f} pixels "
             f"({escape(shown(worst[0]))}); "
-            "the intrinsics written have none: run 'colmap image_undistorter' first if that matters"
+            "the intrinsics written have none: gbpn complete removes it; for other uses run 'colmap "
+            "image_undistorter'"
         )
 
 
