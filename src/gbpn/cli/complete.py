@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from gbpn.predict import DepthCompleter
     from gbpn.predict.jobs import Job, Outcome, Run
     from gbpn.predict.sources import Sensor
+    from gbpn.recordings.bags import Recording
+    from gbpn.recordings.video import Video
 
 __all__ = ["complete"]
 
@@ -24,7 +26,13 @@ _SOME_FAILED = 3
 
 
 def complete(
-    image: Annotated[str, typer.Argument(help="Image, folder of images, or quoted glob.")],
+    image: Annotated[
+        str,
+        typer.Argument(
+            help="Image, folder of images, quoted glob, COLMAP project, list of TUM's associations, "
+            "video, or ROS bag or MCAP file."
+        ),
+    ],
     sparse: Annotated[
         str | None,
         typer.Argument(
@@ -36,7 +44,23 @@ def complete(
         "completed"
     ),
     points: Annotated[
-        list[str] | None, typer.Option(help="A measurement x,y,depth (pixels, metres); may be repeated.")
+        list[str] | None,
+        typer.Option(
+            help="A measurement x,y,depth (pixels, metres); may be repeated. Of a recording: the topic of "
+            "clouds or depth images."
+        ),
+    ] = None,
+    depth: Annotated[
+        str | None, typer.Option(help="The same as SPARSE: of a video, the folder of its depth files.")
+    ] = None,
+    image_topic: Annotated[
+        str | None, typer.Option("--image", help="Recording: topic of the images.")
+    ] = None,
+    camera_info: Annotated[
+        str | None, typer.Option(help="Recording: topic of the camera, by default the one beside the images.")
+    ] = None,
+    tf: Annotated[
+        list[str] | None, typer.Option(help="Recording: topics of transforms, by default /tf_static and /tf.")
     ] = None,
     scale: Annotated[
         float | None,
@@ -107,21 +131,46 @@ def complete(
     from rich.console import Console
 
     from gbpn.formats.depth_files import DepthRangeWarning
+    from gbpn.predict.film import film
     from gbpn.predict.jobs import Run, plan
+    from gbpn.predict.recorded import jobs_of_recording
+    from gbpn.recordings.bags import is_recording
+    from gbpn.recordings.video import VIDEOS
 
     console = Console(highlight=False, soft_wrap=True)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DepthRangeWarning)  # the range is checked and told once more
         warnings.simplefilter("error", Image.DecompressionBombWarning)
-        image, sparse = _project(image, sparse)
-        frames = plan(image, sparse, others=bool(points), **_pairing(pair, by_order, tolerance))
-        sensor, told = _sensor(sparse, points, scale, intrinsics, extrinsics, calib, camera, units, rectified)
+        image, sparse = _project(image, sparse or depth)
+        recorded = is_recording(image)
+        sensor, told = _sensor(
+            sparse,
+            None if recorded else points,
+            scale,
+            intrinsics,
+            extrinsics,
+            calib,
+            camera,
+            units,
+            rectified,
+        )
         for notice in told:
             console.print(f"[yellow]note:[/] {_plain(notice)}")
+        how = _pairing(pair, by_order, tolerance)
+        video = None
+        if recorded:
+            recording = _topics(image, image_topic, points, camera_info, tf)
+            frames = jobs_of_recording(recording, sensor, tolerance)
+        elif Path(image).suffix.lower() in VIDEOS:
+            video, frames = _film_frames(image, sensor, sparse, how["tolerance"])
+        else:
+            frames = plan(image, sparse, others=bool(points), **how)
         completer = _completer(weights, device, solver, iterations, outliers, engine)
         run = Run(completer=completer, sensor=sensor, output=output, cloud=cloud, again=again)
         run.check(frames)
         outcomes = _perform(run, frames, workers)
+        if video is not None and any(outcome.state != "failed" for outcome in outcomes):
+            film(video, frames, output, output / f"{Path(image).stem}_side_by_side.mp4")
     if len(frames) == 1 and outcomes[0].state == "failed":
         raise GbpnError(outcomes[0].message)
     _tell(console, outcomes, output)
@@ -136,6 +185,37 @@ def _project(image: str, sparse: str | None) -> tuple[str, str | None]:
     if sparse is None and (Path(image) / "images").is_dir() and model_folders(image):
         return str(Path(image) / "images"), image
     return image, sparse
+
+
+def _film_frames(
+    image: str, sensor: Sensor, sparse: str | None, tolerance: float | None
+) -> tuple[Video, list[Job]]:
+    from gbpn.predict.film import jobs_of_video
+    from gbpn.recordings.video import Video
+
+    if sparse is None:
+        raise InputError("a video wants its depth files: --depth FOLDER")
+    video = Video(image)
+    return video, jobs_of_video(video, sensor, sparse, tolerance)
+
+
+def _topics(
+    path: str, image: str | None, points: list[str] | None, camera_info: str | None, tf: list[str] | None
+) -> Recording:
+    """An open recording with its topics."""
+    from gbpn.recordings.bags import Recording
+
+    if points is not None and (len(points) > 1 or not points[0].startswith("/")):
+        raise InputError(
+            f"--points of a recording is one topic, such as /lidar/points; got {' '.join(points)}"
+        )
+    return Recording(
+        path,
+        image=image,
+        points=points[0] if points else None,
+        camera_info=camera_info,
+        transforms=tuple(tf or ()),
+    )
 
 
 def _pairing(pair: str, by_order: bool, tolerance: float) -> dict[str, Any]:

@@ -68,7 +68,10 @@ class Sensor:
 
     def read(self, image: Path, sparse: Path | None) -> FrameInputs:
         """One frame with its measurements and its camera."""
-        picture = as_image(image)
+        return self.of_picture(as_image(image), image, sparse)
+
+    def of_picture(self, picture: Tensor, image: Path, sparse: Path | None) -> FrameInputs:
+        """The same for a picture [3, H, W] that was read already; `image` is where it came from."""
         depth, camera, notices = self.measure(image, sparse, *picture.shape[1:])
         if (lens := self.lens(image, *picture.shape[1:])) is not None:
             picture = undistorted_picture(picture, camera, lens)
