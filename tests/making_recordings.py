@@ -45,9 +45,9 @@ class Writer:
     def __exit__(self, *_: object) -> None:
         self.writer.close()
 
-    def make(self, name: str, **fields: Any) -> Any:
+    def make(self, kind_name: str, /, **fields: Any) -> Any:
         """A message of a type such as sensor_msgs/Image; a header of ROS 1 gets its number."""
-        kind = name.replace("/", "/msg/")
+        kind = kind_name.replace("/", "/msg/")
         if kind == "std_msgs/msg/Header" and self.first:
             fields = {"seq": 0, **fields}
         return self.store.types[kind](**fields)

@@ -126,6 +126,7 @@ def complete(
 ) -> None:
     """Complete sparse depth: depth (PNG, NPY), confidence, sigma and a preview for each image."""
     import warnings
+    from contextlib import ExitStack
 
     from PIL import Image
     from rich.console import Console
@@ -138,7 +139,7 @@ def complete(
     from gbpn.recordings.video import VIDEOS
 
     console = Console(highlight=False, soft_wrap=True)
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), ExitStack() as opened:
         warnings.simplefilter("ignore", DepthRangeWarning)  # the range is checked and told once more
         warnings.simplefilter("error", Image.DecompressionBombWarning)
         image, sparse = _project(image, sparse or depth)
@@ -159,7 +160,7 @@ def complete(
         how = _pairing(pair, by_order, tolerance)
         video = None
         if recorded:
-            recording = _topics(image, image_topic, points, camera_info, tf)
+            recording = opened.enter_context(_topics(image, image_topic, points, camera_info, tf))
             frames = jobs_of_recording(recording, sensor, tolerance)
         elif Path(image).suffix.lower() in VIDEOS:
             video, frames = _film_frames(image, sensor, sparse, how["tolerance"])

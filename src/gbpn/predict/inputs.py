@@ -24,7 +24,7 @@ from gbpn.errors import InputError
 from gbpn.formats.arrays import numeric
 from gbpn.formats.calibration import intrinsics_of
 from gbpn.formats.camera_files import read_camera, resized
-from gbpn.formats.depth_files import implausible, read_depth, require_scale
+from gbpn.formats.depth_files import implausible, likely_scale, read_depth, require_scale
 from gbpn.formats.images import open_picture, orientation_notice, picture_pixels, read_image, to_tensor
 from gbpn.formats.point_tables import POINT_TABLES, read_point_table
 from gbpn.lens import Lens, undistorted_picture, undistorted_sparse
@@ -178,8 +178,9 @@ def _as_sparse(sparse: Any, height: int, width: int, scale: float | None) -> Ten
             return points_to_sparse(values, height, width)
         squeezed = values.squeeze() if values.dim() > 2 else values
         if scale is None and not values.is_floating_point():
+            likely = f"; {likely_scale(squeezed.numpy())}" if squeezed.dim() == 2 else ""
             raise InputError(
-                f"integer depth ({values.dtype}) needs its scale: 1000 for millimetres, 256 for KITTI"
+                f"integer depth ({values.dtype}) needs its scale: 1000 for millimetres, 256 for KITTI{likely}"
             )
         depth = squeezed.to(torch.float32).div(scale or 1.0)[None]
     if tuple(depth.shape) != (1, height, width):

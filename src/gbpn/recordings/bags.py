@@ -88,22 +88,28 @@ class Recording:
         """
         self.path = Path(path)
         self._lock = threading.Lock()
+        self._info, self._named_transforms = camera_info, transforms
+        self._cameras: dict[str, tuple[int, Any] | None] = {}
         with self._border():
             self._reader = _opened(self.path)
-            self.topics = {name: str(info.msgtype) for name, info in self._reader.topics.items()}
-            counts = {name: info.msgcount for name, info in self._reader.topics.items()}
-            if not any(counts.values()):
-                raise DatasetError(f"{shown(self.path)}: the recording is empty, there is no message in it")
-            images = [name for name, kind in self.topics.items() if kind in _IMAGES]
-            clouds = [name for name, kind in self.topics.items() if kind in _CLOUDS]
-            self.image = self._chosen("--image", image, images, images)
-            others = [name for name in images if name != self.image]
-            self.points = self._chosen("--points", points, clouds, [*clouds, *others])
-            self._info = camera_info
-            self._named_transforms = transforms
-            self._images, self._measured = self._moments(self.image), self._moments(self.points)
-            self._cameras: dict[str, tuple[int, Any] | None] = {}
-            self._tree = self._transforms()
+            try:
+                self._look(image, points)
+            except BaseException:
+                self._reader.close()
+                raise
+
+    def _look(self, image: str | None, points: str | None) -> None:
+        """Topics, times and transforms."""
+        self.topics = {name: str(info.msgtype) for name, info in self._reader.topics.items()}
+        if not any(info.msgcount for info in self._reader.topics.values()):
+            raise DatasetError(f"{shown(self.path)}: the recording is empty, there is no message in it")
+        images = [name for name, kind in self.topics.items() if kind in _IMAGES]
+        clouds = [name for name, kind in self.topics.items() if kind in _CLOUDS]
+        self.image = self._chosen("--image", image, images, images)
+        others = [name for name in images if name != self.image]
+        self.points = self._chosen("--points", points, clouds, [*clouds, *others])
+        self._images, self._measured = self._moments(self.image), self._moments(self.points)
+        self._tree = self._transforms()
 
     def close(self) -> None:
         """Let go of the file."""
