@@ -1,4 +1,4 @@
-"""Clouds from Python, and the loop: pairs in time, the newest first, counted drops, no growth, no silent end."""
+"""Clouds from Python, and the loop: the newest pair first, counted drops, no growth, no silent end."""
 
 from __future__ import annotations
 
