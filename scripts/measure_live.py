@@ -6,8 +6,8 @@
 
 Without a bag one is made from an embedded scene: a camera and a scanner of 32 lines at 10 Hz (MCAP, real
 messages). The table says how many images came, were answered and were dropped; answers per second; latency
-(from the push of the later of image and cloud to the answer) and age when the next answer came, median and 95 %;
-and the memory of the process after a tenth of the frames and at the end.
+(from the push of the later of image and cloud to the answer) and age when the next image came, median and
+95 %; and the memory of the process after a tenth of the frames and at the end.
 """
 
 from __future__ import annotations

@@ -81,8 +81,8 @@ def write_tutorials(folder: Path) -> None:
     lens = "distortion_model: plumb_bob\ndistortion_coefficients: {data: [-0.1, 0.01, 0, 0, 0]}\n"
     (folder / "camera_info.yaml").write_text(camera + lens)
     (folder / "camchain.yaml").write_text(
-        "cam0:\n  camera_model: pinhole\n  intrinsics: [80, 80, 47.5, 31.5]\n  distortion_model: equidistant\n"
-        "  distortion_coeffs: [0.01, 0, 0, 0]\n  resolution: [96, 64]\n"
+        "cam0:\n  camera_model: pinhole\n  intrinsics: [80, 80, 47.5, 31.5]\n"
+        "  distortion_model: equidistant\n  distortion_coeffs: [0.01, 0, 0, 0]\n  resolution: [96, 64]\n"
     )
     picture(folder / "timed" / "rgb" / "1305031102.175304.png", image)
     picture(folder / "timed" / "depth" / "1305031102.188200.png", (depth * 5000).astype(np.uint16))

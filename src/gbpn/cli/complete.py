@@ -122,6 +122,9 @@ def complete(
             help="Seconds between an image and its measurements, with --pair nearest or a recording."
         ),
     ] = 0.05,
+    stream: Annotated[
+        bool, typer.Option("--stream", help="Frames are a video: go on from the frame before, less flicker.")
+    ] = False,
     again: Annotated[bool, typer.Option("--again", help="Redo frames that are done already.")] = False,
 ) -> None:
     """Complete sparse depth: depth (PNG, NPY), confidence, sigma and a preview for each image."""
@@ -135,6 +138,7 @@ def complete(
     from gbpn.predict.film import film
     from gbpn.predict.jobs import Run, plan
     from gbpn.predict.recorded import jobs_of_recording
+    from gbpn.predict.stream import StreamCompleter
     from gbpn.recordings.bags import is_recording
     from gbpn.recordings.video import VIDEOS
 
@@ -167,6 +171,10 @@ def complete(
         else:
             frames = plan(image, sparse, others=bool(points), **how)
         completer = _completer(weights, device, solver, iterations, outliers, engine)
+        if stream:
+            if workers > 1 or engine != "torch":
+                raise InputError("--stream takes frames one after the other, with --workers 1 --engine torch")
+            completer = StreamCompleter(completer)
         run = Run(completer=completer, sensor=sensor, output=output, cloud=cloud, again=again)
         run.check(frames)
         outcomes = _perform(run, frames, workers)

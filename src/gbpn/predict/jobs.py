@@ -24,6 +24,7 @@ from gbpn.predict.completed import CompletedDepth, output_names
 from gbpn.predict.completer import DepthCompleter
 from gbpn.predict.pairing import Job
 from gbpn.predict.sources import MEASUREMENTS, Sensor
+from gbpn.predict.stream import StreamCompleter
 from gbpn.validity import measured
 
 __all__ = ["FULL", "LONGEST_MESSAGE", "Job", "Outcome", "Run", "plan"]
@@ -228,7 +229,9 @@ class Run:
             for name, value in vars(self.sensor).items()
             if name != "reconstruction"
         }
+        stream = completer.settings() if isinstance(completer, StreamCompleter) else {}
         return {
+            **stream,
             "model": completer.model.config.name,
             "weights": _weights_checksum(completer.model),
             "iterations": list(completer.iterations),
