@@ -30,7 +30,7 @@ from gbpn.errors import CheckpointError
 from gbpn.gmcn import construction
 from gbpn.predict.demo import write_example
 from gbpn.weights.files import save
-from making_recordings import TO_CAMERA, scanned, write_drive
+from making_recordings import TO_CAMERA, scanned, write_clip, write_drive
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -89,6 +89,11 @@ def write_tutorials(folder: Path) -> None:
     (folder / "timed" / "associations.txt").write_text(
         "1305031102.175304 rgb/1305031102.175304.png 1305031102.188200 depth/1305031102.188200.png\n"
     )
+    smooth = np.repeat(np.linspace(0, 255, 96, dtype=np.uint8)[None, :, None], 64, axis=0).repeat(3, axis=2)
+    write_clip(folder / "clip.mp4", smooth, frames=2)
+    (folder / "clip_depth").mkdir()
+    for frame in range(2):
+        np.save(folder / "clip_depth" / f"{frame:06}.npy", depth)
     write_colmap_project(folder / "project", image, depth)
     for frame in range(4):
         picture(folder / "mine" / "rgb" / f"{frame:04}.png", np.roll(image, frame, axis=1))
