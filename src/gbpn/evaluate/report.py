@@ -249,7 +249,7 @@ def setting_text(setting: dict[str, Any]) -> str:
             words.append(f"noise {100 * value:g} %")
         else:
             words.append(str(value))
-    return ", ".join(words) or "–"
+    return ", ".join(words) or "as given"
 
 
 def best_of(name: str) -> Callable[..., float]:

@@ -64,6 +64,8 @@ _LENS_PARAMETERS = (
 _TRANSFORM_NAMES = ("T", "to_camera", "T_cam_lidar", "T_cam_cloud", "transform", "extrinsics")
 _SAME_ASPECT = 0.01
 """Relative difference of the two factors up to which a picture counts as resized; sides are whole pixels."""
+_LARGEST_SIDE = 10**6
+"""Pixels of the longer side of a picture."""
 _THIN_PRISM = 12
 """OpenCV's coefficients from the ninth on bend in ways that no file met so far uses: they must be 0."""
 
@@ -104,7 +106,7 @@ def resized(camera: CameraFile, height: int, width: int) -> tuple[CameraFile, st
     if camera.size is None or camera.size == (width, height):
         return camera, None
     wide, high = camera.size
-    if wide < 1 or high < 1 or abs(width / wide - height / high) > _SAME_ASPECT * height / high:
+    if abs(width / wide - height / high) > _SAME_ASPECT * height / high:
         raise DatasetError(
             f"the camera was calibrated with {shown(wide)}×{shown(high)} pictures; got {width}×{height}, "
             f"which is "
@@ -301,4 +303,11 @@ def _matrix(values: Any) -> Tensor:
 
 
 def _size(width: Any, height: Any) -> tuple[int, int] | None:
-    return (int(width), int(height)) if width and height else None
+    if not (width and height):
+        return None
+    size = int(width), int(height)
+    if min(size) < 1 or max(size) > _LARGEST_SIDE:
+        raise DatasetError(
+            f"the camera's pictures are {shown(width)}×{shown(height)} pixels: a damaged file?"
+        )
+    return size
