@@ -71,7 +71,11 @@ def test_a_lens_in_a_recording_is_removed(
     code, told = gbpn(drive, "-o", tmp_path / "out")
     assert code == 0, told
     assert "the lens distortion is removed" in told
+    straight = np.asarray(Image.open(next((tmp_path / "out").glob("*_undistorted.png"))))
+    assert straight.shape == picture.shape
+    assert np.abs(straight.astype(int) - picture).mean() > 5
     code, told = gbpn(drive, "-o", tmp_path / "plain", "--rectified")
+    assert not list((tmp_path / "plain").glob("*_undistorted.png"))
     assert "distortion" not in told
     assert not np.array_equal(recorded(tmp_path / "out")[0], recorded(tmp_path / "plain")[0])
 

@@ -179,7 +179,8 @@ def complete(
         run.check(frames)
         outcomes = _perform(run, frames, workers)
         if video is not None and any(outcome.state != "failed" for outcome in outcomes):
-            film(video, frames, output, output / f"{Path(image).stem}_side_by_side.mp4")
+            written = film(video, frames, output, output / f"{Path(image).stem}_side_by_side.mp4")
+            console.print(str(written), markup=False)
     if len(frames) == 1 and outcomes[0].state == "failed":
         raise GbpnError(outcomes[0].message)
     _tell(console, outcomes, output)

@@ -17,11 +17,12 @@ from torch import Tensor
 from gbpn.atomic_files import checksum, remove_leftovers, write_text
 from gbpn.errors import GbpnError, InputError
 from gbpn.formats.colmap_layout import model_folders
-from gbpn.formats.images import SUFFIXES
+from gbpn.formats.images import SUFFIXES, write_image
 from gbpn.model import Model
 from gbpn.predict import pairing
 from gbpn.predict.completed import CompletedDepth, output_names
 from gbpn.predict.completer import DepthCompleter
+from gbpn.predict.inputs import UNDISTORTED
 from gbpn.predict.pairing import Job
 from gbpn.predict.sources import MEASUREMENTS, Sensor
 from gbpn.predict.stream import StreamCompleter
@@ -211,6 +212,9 @@ class Run:
         """The old record goes first and the new one comes last: there is none beside files of two runs."""
         place.unlink(missing_ok=True)
         files = result.save(place.parent, PurePosixPath(name).name, cloud=self.cloud)
+        if any(UNDISTORTED in notice for notice in result.notices):  # depth is of no use without its picture
+            files.append(place.parent / f"{PurePosixPath(name).name}_undistorted.png")
+            write_image(files[-1], result.image)
         facts = {
             "measurements": int(measured(result.sparse).sum()),
             "dropped": _points(result),

@@ -102,7 +102,7 @@ def cloud_of(message: Any) -> np.ndarray:
     offsets = [int(fields[axis].offset) for axis in "xyz"]
     step, width, height = int(message.point_step), int(message.width), int(message.height)
     record = np.dtype({"names": list("xyz"), "formats": kinds, "offsets": offsets, "itemsize": step})
-    data = memoryview(np.frombuffer(message.data, np.uint8))
+    data = np.frombuffer(message.data, np.uint8)
     row = int(message.row_step) or step * width
     if row < step * width or len(data) < row * max(height - 1, 0) + step * width:
         raise DatasetError(f"a point cloud of {height}×{width} points of {step} bytes; got {len(data)} bytes")
