@@ -6,8 +6,8 @@
 
 Without a bag one is made from an embedded scene: a camera and a scanner of 32 lines at 10 Hz (MCAP, real
 messages). The table says how many images came, were answered and were dropped; answers per second; latency
-(from the push of the later of image and cloud to the answer) and age when the next image came, median and
-95 %; and the memory of the process after a tenth of the frames and at the end.
+(from the push of the later of image and cloud to the answer) and age of the newest answer when an image
+came, median and 95 %; and the memory of the process after a tenth of the frames and at the end.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import argparse
 import gc
 import os
 import tempfile
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -65,32 +66,45 @@ def measure(completer: gbpn.DepthCompleter, recording: Recording, count: int, ra
     pairs, _ = recording.pairs()
     start = recording.frame(*pairs[0])
     first, transform = frame_of(start, Sensor(), recording.path), start.to_camera
-    latencies, ages, memory, answered = [], [], [], 0
+    latencies: list[float] = []
+    ages, memory = [], []
+
+    def collect() -> None:
+        number = 0
+        while (answer := live.wait(60, after=number)) is not None:
+            number = answer.number
+            latencies.append(answer.latency)
+
     with gbpn.Live(completer, first.intrinsics, transform) as live:
+        collector = threading.Thread(target=collect)
+        collector.start()
         begin = time.monotonic()
         for number in range(count):
             time.sleep(max(0.0, begin + number / rate - time.monotonic()))
             frame = recording.frame(*pairs[number % len(pairs)])
             live.push_image(frame.picture, number / rate)
             live.push_cloud(frame.points, number / rate)
-            answer = live.latest
-            if answer is not None and answer.number > answered:
-                answered = answer.number
-                latencies.append(answer.latency)
+            if (answer := live.latest) is not None:
                 ages.append(answer.age)
             if number in (count // 10, count - 1):
                 gc.collect()
                 memory.append(resident())
-        spent = time.monotonic() - begin
-        last = live.wait(30) or live.latest
-        total, dropped, failed = (last.number if last else 0), live.dropped, live.failed
-    if failed:
-        raise SystemExit(f"{failed} pairs failed: {live.problem}")
-    late, old = (np.quantile(np.array(v) * 1000, (0.5, 0.95)) for v in (latencies, ages))
-    return (
-        f"{count:6} {total:8} {dropped:7} {total / spent:7.2f} {late[0]:9.0f} ({late[1]:.0f}) "
-        f"{old[0]:9.0f} ({old[1]:.0f})   {memory[0]:.0f} → {memory[-1]:.0f}"
-    )
+        newest, dropped, spent = live.latest, live.dropped, time.monotonic() - begin
+        total = 0 if newest is None else newest.number
+    collector.join()
+    if live.failed:
+        raise SystemExit(f"{live.failed} pairs failed: {live.problem}")
+    late, old = (_spread(values) for values in (latencies, ages))
+    megabytes = f"{memory[0]:.0f} → {memory[-1]:.0f}"
+    return f"{count:6} {total:8} {dropped:7} {total / spent:7.2f} {late:>18} {old:>14}  {megabytes}"
+
+
+def _spread(seconds: list[float]) -> str:
+    """Median and 95 % in milliseconds."""
+    if not seconds:
+        return "none"
+    middle, high = np.quantile(np.array(seconds) * 1000, (0.5, 0.95))
+    return f"{middle:.0f} ({high:.0f})"
 
 
 def resident() -> float:

@@ -6,6 +6,7 @@ import importlib.util
 import sys
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pytest
@@ -53,8 +54,10 @@ def test_the_ros_node_with_messages_of_humble(tmp_path: Path, completer, scene) 
         bag.cloud("/points", START, scanned(depth, NUMBERS))
         bag.image("/image", START, picture)
     with AnyReader([tmp_path / "bag"]) as reader:
-        sent = {c.topic: reader.deserialize(data, c.msgtype) for c, _, data in reader.messages()}
-    work = node.Completion(completer)
+        sent: dict[str, Any] = {
+            c.topic: reader.deserialize(data, c.msgtype) for c, _, data in reader.messages()
+        }
+    work: Any = node.Completion(completer)
     work.image(sent["/image"])
     assert work.live is None, "nothing is known of the camera yet"
     work.begin(sent["/info"], sent["/tf"].transforms[0].transform)

@@ -26,7 +26,8 @@ def test_projecting_says_which_points_it_kept(picture: np.ndarray) -> None:
     points[7] = np.nan
     found = gbpn.project(points, NUMBERS, TO_CAMERA, picture.shape[:2])
     camera, transform = torch.tensor([[60.0, 0, 28], [0, 60, 20], [0, 0, 1]]), torch.from_numpy(TO_CAMERA)
-    plain = project_map(points, camera, *picture.shape[:2], transform)
+    height, width, _ = picture.shape
+    plain = project_map(points, camera, height, width, transform)
     np.testing.assert_array_equal(found.sparse, remove_see_through(plain)[0].numpy())
     assert len(found.kept) == (found.sparse > 0).sum() > 40
     depth = (points[found.kept] @ TO_CAMERA[2, :3]) + TO_CAMERA[2, 3]

@@ -95,7 +95,7 @@ def as_transform(transform: Any) -> Tensor | None:
     if transform is None:
         return None
     if isinstance(transform, str | os.PathLike):
-        return read_transform(transform)
+        return read_transform(Path(transform))
     with taking("transform", "a 4×4 or 3×4 matrix, points to camera"):
         values = numeric(transform.detach().cpu().numpy() if isinstance(transform, Tensor) else transform)
     if values.shape not in ((4, 4), (3, 4)) or not np.isfinite(values).all():
