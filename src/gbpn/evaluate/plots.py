@@ -69,8 +69,7 @@ def _bars(report: Report, metric: str) -> bytes:
     groups: dict[str, dict[str, tuple[float, str]]] = {}
     for row in report.rows:
         if metric in row.values:
-            place = settings.index(_measured_with(row))
-            colour = _PALETTE[(1 + place) % len(_PALETTE)]
+            colour = _PALETTE[(1 + settings.index(_measured_with(row))) % len(_PALETTE)]
             groups.setdefault(label(row), {})[_measured_with(row)] = (row.values[metric], colour)
     for entry in report.published:
         if metric in entry:
@@ -96,8 +95,10 @@ def _bars(report: Report, metric: str) -> bytes:
     axes.margins(x=0.12)
     axes.grid(axis="y", visible=False)
     if len(settings) > 1:
-        keys = [axes.barh(0, 0, color=_PALETTE[(1 + k) % len(_PALETTE)]) for k in range(len(settings))]
-        figure.legend(keys, settings, loc="outside lower center", ncols=2, frameon=False, fontsize=8)
+        from matplotlib.patches import Patch
+
+        keys = [Patch(color=_PALETTE[(1 + k) % len(_PALETTE)], label=text) for k, text in enumerate(settings)]
+        figure.legend(handles=keys, loc="outside lower center", ncols=2, frameon=False, fontsize=8)
     return _png(figure)
 
 
