@@ -64,7 +64,7 @@ def test_resized_pictures_have_resized_cameras(tmp_path: Path) -> None:
         view = sparse_view(model, found.picture, camera=found.camera, undistorted=True)
         assert view.intrinsics.tolist() == [[40, 0, 39.5], [0, 40, 29.5], [0, 0, 1]]
         assert (found.lens is None) == (place == 0)
-        assert float(view.sparse[0, 37, 60]) == 2.0  # point 8: (1, 0.4, 2) at 40 · (0.5, 0.2) + (39.5, 29.5)
+        assert float(view.sparse[0, 38, 60]) == 2.0  # point 8: (1, 0.4, 2) at 40 · (0.5, 0.2) + (39.5, 29.5)
     with pytest.raises(InputError, match="COLMAP saw it as 30×40"):
         registered(model, Path("a.jpg"), 60, 60)
 

@@ -84,12 +84,14 @@ class FolderDataset:
             raise DatasetError(
                 f"{root}: no picture found; expected {_TREE}, a glob of pictures or a list file"
             )
+        self.names = _unique_names([files.image for files in self._files])
         if split in ("train", "validation"):
             if holdout > 0 and not own:
-                self._files = part(self._files, split, holdout, lambda files: str(files.image.parent))
+                frames = list(zip(self._files, self.names, strict=True))
+                frames = part(frames, split, holdout, lambda frame: str(frame[0].image.parent))
+                self._files, self.names = [files for files, _ in frames], [name for _, name in frames]
             if holdout > 0:
                 self._require_targets(root, split)
-        self.names = _unique_names([files.image for files in self._files])
         if any(files.intrinsics is None for files in self._files):
             warnings.warn(
                 f"{root}: no intrinsics file for some frames; a horizontal view of 60° is assumed",
