@@ -14,6 +14,8 @@ from gbpn.errors import InputError
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from gbpn.formats.camera_files import CameraFile
+
 __all__ = ["project"]
 
 _DISTORTION_WARNING = 1.0
@@ -67,19 +69,26 @@ def project(
         return
     from gbpn.border import require_size
     from gbpn.camera import fitted_intrinsics
+    from gbpn.formats.camera_files import resized
     from gbpn.formats.depth_files import require_scale, write_depth
     from gbpn.formats.images import orientation_notice, read_image
     from gbpn.formats.point_clouds import read_points
     from gbpn.sensors.projection import project as project_points
     from gbpn.sensors.projection import remove_see_through
 
-    matrix, to_camera = _calibration(intrinsics, extrinsics, calib, camera)
+    found, to_camera = _calibration(intrinsics, extrinsics, calib, camera)
     picture = None if image is None else read_image(image)
     width, height = _parse_size(size) if picture is None else (picture.shape[-1], picture.shape[-2])
     require_scale(scale)
     require_size("a depth map", height, width)
-    matrix, notice = fitted_intrinsics(matrix, height, width)
-    for text in (notice, None if image is None else orientation_notice(image)):
+    found, resize = resized(found, height, width)
+    matrix, notice = fitted_intrinsics(found.intrinsics, height, width)
+    bent = (
+        None
+        if found.lens is None
+        else "the camera has a lens: the points are those of the undistorted picture"
+    )
+    for text in (resize, notice, bent, None if image is None else orientation_notice(image)):
         if text is not None:
             console.print(f"notice: {text}", markup=False)
     points = read_points(cloud)
@@ -106,29 +115,29 @@ def project(
 
 def _calibration(
     intrinsics: str | None, extrinsics: Path | None, calib: Path | None, camera: int | None
-) -> tuple[Tensor, Tensor | None]:
-    """Intrinsics and cloud-to-camera matrix (None: the cloud is in camera coordinates)."""
+) -> tuple[CameraFile, Tensor | None]:
+    """The camera and cloud-to-camera matrix (None: the cloud is in camera coordinates)."""
     import numpy as np
 
     from gbpn.formats.calibration import intrinsics_of, kitti_calibration
-    from gbpn.formats.camera_files import CAMERA_FILES, read_camera, read_transform
+    from gbpn.formats.camera_files import CAMERA_FILES, CameraFile, read_camera, read_transform
 
     if calib is not None:
         if intrinsics is not None or extrinsics is not None:
             raise InputError("give either --calib or --intrinsics with --extrinsics, not both")
         calibration = kitti_calibration(calib, 2 if camera is None else camera)
-        return calibration.intrinsics, calibration.to_camera
+        return CameraFile(intrinsics=calibration.intrinsics), calibration.to_camera
     if intrinsics is None:
         raise InputError("the camera is needed: --intrinsics fx,fy,cx,cy or a file, or --calib for KITTI")
     if Path(intrinsics).suffix.lower() in CAMERA_FILES:
-        matrix = read_camera(intrinsics, number=camera).intrinsics.float()
+        found = read_camera(intrinsics, number=camera)
     else:
         try:
             numbers = [float(word) for word in intrinsics.replace(",", " ").split()]
         except ValueError:
             raise InputError(f"--intrinsics must be fx,fy,cx,cy or a file; got {intrinsics!r}") from None
-        matrix = intrinsics_of(np.array(numbers))
-    return matrix, None if extrinsics is None else read_transform(extrinsics)
+        found = CameraFile(intrinsics=intrinsics_of(np.array(numbers)))
+    return found, None if extrinsics is None else read_transform(extrinsics)
 
 
 def _parse_size(size: str | None) -> tuple[int, int]:
