@@ -29,7 +29,7 @@ def test_projecting_says_which_points_it_kept(picture: np.ndarray) -> None:
     height, width, _ = picture.shape
     plain = project_map(points, camera, height, width, transform)
     np.testing.assert_array_equal(found.sparse, remove_see_through(plain)[0].numpy())
-    assert len(found.kept) == (found.sparse > 0).sum() > 40
+    assert len(found.kept) == (found.sparse > 0).sum() > 30
     depth = (points[found.kept] @ TO_CAMERA[2, :3]) + TO_CAMERA[2, 3]
     np.testing.assert_allclose(depth, found.sparse[found.sparse > 0], rtol=1e-6)
     everything = gbpn.project(points, NUMBERS, TO_CAMERA, picture.shape[:2], see_through=True)
