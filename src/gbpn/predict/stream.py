@@ -11,6 +11,7 @@ from gbpn.errors import InputError
 from gbpn.predict.completed import CompletedDepth
 from gbpn.predict.completer import DepthCompleter
 from gbpn.predict.inputs import FrameInputs
+from gbpn.predict.plausible_range import kept_promises
 from gbpn.predict.session import Session
 
 __all__ = ["StreamCompleter"]
@@ -57,7 +58,7 @@ class StreamCompleter(DepthCompleter):
         if sigmas and answer.calibrated:
             _ = answer.std  # checked with this frame's measurements, not when the next one is there
         return CompletedDepth(
-            distribution=answer.distribution,
+            distribution=kept_promises(answer.distribution, inputs.sparse),
             image=inputs.image,
             sparse=inputs.sparse,
             intrinsics=inputs.intrinsics,
