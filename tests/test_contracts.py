@@ -28,6 +28,7 @@ LAYERS = {
         "errors",
         "gaussian",
         "held_out",
+        "lens",
         "repeating",
         "tensor_checks",
         "triton_launch",
@@ -48,7 +49,7 @@ LAYERS = {
         "synthetic",
         "weights",
     ),
-    "supplies": ("augmentation", "datasets", "scenes"),
+    "supplies": ("augmentation", "datasets", "recordings", "scenes"),
     "whole": ("cost", "loading", "model", "pipeline"),
     "uses": ("bench", "evaluate", "export", "predict", "runtime", "train"),
     "doors": ("cli", "studio"),
@@ -65,6 +66,7 @@ PUBLIC = {
     "Gaussian",
     "GbpnError",
     "Inference",
+    "Live",
     "LocalEdges",
     "Messages",
     "NonLocalEdges",
@@ -73,12 +75,13 @@ PUBLIC = {
     "build",
     "infer",
     "load",
+    "project",
 }
 """What `import gbpn` promises; changing it is a change of the interface and belongs into the changelog."""
 
 HEAVY = {
     "triton", "h5py", "lightning_fabric", "pyamg", "matplotlib", "tensorboard", "typer", "onnx", "cv2",
-    "fastapi", "uvicorn", "websockets",
+    "fastapi", "uvicorn", "websockets", "yaml", "rosbags", "av",
 }  # fmt: skip
 """Packages that `import gbpn` must not load."""
 

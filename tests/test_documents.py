@@ -30,9 +30,10 @@ from gbpn.errors import CheckpointError
 from gbpn.gmcn import construction
 from gbpn.predict.demo import write_example
 from gbpn.weights.files import save
+from making_recordings import TO_CAMERA, scanned, write_clip, write_drive
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", flags=re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\((?!https?:)([^)#\s]+)[^)]*\)")
 
@@ -59,6 +60,64 @@ def write_frames(folder: Path, count: int, size: tuple[int, int]) -> None:
         picture(folder / "depth" / f"{frame:04}.png", rng.integers(500, 5000, size).astype(np.uint16))
 
 
+def write_tutorials(folder: Path) -> None:
+    """A recording, its parts as files, folders with times, a COLMAP project and a dataset."""
+    rng = np.random.default_rng(0)
+    size, numbers = (64, 96), (80.0, 80.0, 47.5, 31.5)
+    depth = np.zeros(size, np.float32)
+    depth.reshape(-1)[rng.choice(depth.size, 200, replace=False)] = rng.uniform(1.8, 1.95, 200)
+    image = rng.integers(0, 255, (*size, 3), dtype=np.uint8)
+    drive = write_drive(folder / "drive_bag", "mcap", image, depth, numbers, frames=2)
+    drive.rename(folder / "drive.mcap")
+    picture(folder / "rgb" / "0000.png", image)
+    points = "\n".join(" ".join(f"{v:.5f}" for v in point) for point in scanned(depth, numbers))
+    header = (
+        "ply\nformat ascii 1.0\nelement vertex 200\nproperty float x\nproperty float y\nproperty float z\n"
+    )
+    (folder / "lidar").mkdir()
+    (folder / "lidar" / "0000.ply").write_text(f"{header}end_header\n{points}\n")
+    (folder / "T.json").write_text(json.dumps({"T_cam_lidar": TO_CAMERA.tolist()}))
+    camera = "image_width: 96\nimage_height: 64\ncamera_matrix: {data: [80, 0, 47.5, 0, 80, 31.5, 0, 0, 1]}\n"
+    lens = "distortion_model: plumb_bob\ndistortion_coefficients: {data: [-0.1, 0.01, 0, 0, 0]}\n"
+    (folder / "camera_info.yaml").write_text(camera + lens)
+    (folder / "camchain.yaml").write_text(
+        "cam0:\n  camera_model: pinhole\n  intrinsics: [80, 80, 47.5, 31.5]\n"
+        "  distortion_model: equidistant\n  distortion_coeffs: [0.01, 0, 0, 0]\n  resolution: [96, 64]\n"
+    )
+    picture(folder / "timed" / "rgb" / "1305031102.175304.png", image)
+    picture(folder / "timed" / "depth" / "1305031102.188200.png", (depth * 5000).astype(np.uint16))
+    (folder / "timed" / "associations.txt").write_text(
+        "1305031102.175304 rgb/1305031102.175304.png 1305031102.188200 depth/1305031102.188200.png\n"
+    )
+    smooth = np.repeat(np.linspace(0, 255, 96, dtype=np.uint8)[None, :, None], 64, axis=0).repeat(3, axis=2)
+    write_clip(folder / "clip.mp4", smooth, frames=2)
+    (folder / "clip_depth").mkdir()
+    for frame in range(2):
+        np.save(folder / "clip_depth" / f"{frame:06}.npy", depth)
+    write_colmap_project(folder / "project", image, depth)
+    for frame in range(4):
+        picture(folder / "mine" / "rgb" / f"{frame:04}.png", np.roll(image, frame, axis=1))
+        whole = np.full(size, 2000, np.uint16) + np.arange(size[1], dtype=np.uint16)
+        picture(folder / "mine" / "gt" / f"{frame:04}.png", whole)
+    (folder / "mine" / "intrinsics.txt").write_text("80 80 47.5 31.5\n")
+
+
+def write_colmap_project(folder: Path, image: np.ndarray, depth: np.ndarray) -> None:
+    """A rig of two cameras with equal file names, one lens, points that are those of `depth`."""
+    model = folder / "sparse" / "0"
+    model.mkdir(parents=True)
+    (model / "cameras.txt").write_text("1 SIMPLE_RADIAL 96 64 80 48 32 0.02\n")
+    points = scanned(depth, (80.0, 80.0, 47.5, 31.5), np.eye(4))
+    observed = " ".join(f"0 0 {number + 1}" for number in range(len(points)))
+    names = ("left/0001.png", "right/0001.png")
+    lines = [f"{i + 1} 1 0 0 0 0 0 0 1 {name}\n{observed}\n" for i, name in enumerate(names)]
+    (model / "images.txt").write_text("".join(lines))
+    rows = [f"{i + 1} {x:.6f} {y:.6f} {z:.6f} 0 0 0 0.5 1 0\n" for i, (x, y, z) in enumerate(points)]
+    (model / "points3D.txt").write_text("".join(rows))
+    for name in names:
+        picture(folder / "images" / name, image)
+
+
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The files that the pages name."""
@@ -81,6 +140,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     picture(folder / "depth.png", np.full((40, 50), 2000, np.uint16))
     np.save(folder / "depth.npy", np.full((40, 50), 2.0, np.float32))
 
+    write_tutorials(folder)
     torch.manual_seed(0)
     model = gbpn.build("small-2", width=0.5)
     model.calibration = SigmaCalibration(knots=(-5.0, 5.0), log_std=(0.0, -3.0))

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from gbpn.model import GBPN, build
     from gbpn.mrf import MRF, LocalEdges, NonLocalEdges, SymmetricEdges
     from gbpn.predict import CompletedDepth, DepthCompleter
+    from gbpn.predict.clouds import project
+    from gbpn.predict.live import Live
     from gbpn.sample import Sample
 
 __version__ = "0.1.0"
@@ -34,6 +36,7 @@ __all__ = [
     "Gaussian",
     "GbpnError",
     "Inference",
+    "Live",
     "LocalEdges",
     "Messages",
     "NonLocalEdges",
@@ -42,6 +45,7 @@ __all__ = [
     "build",
     "infer",
     "load",
+    "project",
 ]
 
 _HOMES = {
@@ -53,6 +57,7 @@ _HOMES = {
     "Gaussian": "gaussian",
     "GbpnError": "errors",
     "Inference": "gbp",
+    "Live": "predict.live",
     "LocalEdges": "mrf",
     "Messages": "gbp",
     "NonLocalEdges": "mrf",
@@ -61,6 +66,7 @@ _HOMES = {
     "build": "model",
     "infer": "gbp",
     "load": "loading",
+    "project": "predict.clouds",
 }
 """In which module a public name lives."""
 

@@ -61,8 +61,19 @@ def test_distortion_moves_points_and_is_reported(tmp_path: Path, model: str, par
     assert int((view.sparse > 0).sum()) == 2
 
 
-def test_a_fisheye_must_be_undistorted_first(tmp_path: Path) -> None:
+def test_a_fisheye_moves_points_by_its_angles(tmp_path: Path) -> None:
     read = read_model(write_text(tmp_path, "OPENCV_FISHEYE", "20 20 20 15 0 0 0 0"))
+    view = sparse_view(read, read.pictures[0])
+    # Point 8 at (0.5, 0.2), radius √0.29: without parameters the radius becomes its arc tangent.
+    radius = np.sqrt(0.29)
+    assert view.distortion == pytest.approx(20 * (radius - np.arctan(radius)), rel=1e-6)
+    straight = sparse_view(read, read.pictures[0], undistorted=True)
+    assert straight.distortion == 0
+    assert float(straight.sparse[0, 18, 30]) == 2.0
+
+
+def test_a_lens_that_is_not_known_must_be_undistorted_first(tmp_path: Path) -> None:
+    read = read_model(write_text(tmp_path, "THIN_PRISM_FISHEYE", "20 20 20 15 0 0 0 0 0 0 0 0"))
     with pytest.raises(InputError, match="colmap image_undistorter"):
         sparse_view(read, read.pictures[0])
 

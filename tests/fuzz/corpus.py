@@ -23,12 +23,14 @@ from gbpn.datasets.mixed import MixedDataset
 from gbpn.datasets.nyuv2 import NyuV2Dataset
 from gbpn.distribution import SigmaCalibration
 from gbpn.formats.calibration import kitti_calibration, read_extrinsics, read_intrinsics
+from gbpn.formats.camera_files import read_camera, read_transform, resized
 from gbpn.formats.colmap import read_model, sparse_view
 from gbpn.formats.depth_files import read_depth
 from gbpn.formats.images import read_image
 from gbpn.formats.point_clouds import read_points
 from gbpn.formats.point_tables import read_point_table
 from gbpn.predict.inputs import frame_inputs
+from gbpn.recordings.timestamps import read_associations, read_timed_list
 
 HEIGHT, WIDTH = 12, 16
 CAMERA = "20 20 7.5 5.5"
@@ -144,6 +146,34 @@ def _calibration(path: Path) -> object:
     return found.intrinsics, found.to_camera
 
 
+def _camera(path: Path) -> object:
+    return resized(read_camera(path, image="images/a.png"), HEIGHT, WIDTH)[0].intrinsics
+
+
+def _camera_files() -> list[Seed]:
+    """Cameras in the formats of others, and lists with times."""
+    size, k = f"width: {WIDTH}\nheight: {HEIGHT}\n", "[20, 0, 7.5, 0, 20, 5.5, 0, 0, 1]"
+    info = f"{size}distortion_model: plumb_bob\nk: {k}\nd: [0.1, 0, 0, 0, 0]\n"
+    ros = f"image_width: {WIDTH}\nimage_height: {HEIGHT}\ncamera_matrix:\n  rows: 3\n  cols: 3\n  data: {k}\n"
+    chain = f"cam0:\n  intrinsics: [20, 20, 7.5, 5.5]\n  resolution: [{WIDTH}, {HEIGHT}]\n"
+    matrix = "<rows>3</rows><cols>3</cols><dt>d</dt><data>20 0 7.5 0 20 5.5 0 0 1</data>"
+    xml = f'<?xml version="1.0"?><opencv_storage><K type_id="opencv-matrix">{matrix}</K></opencv_storage>'
+    storage = "%YAML:1.0\n---\nK: !!opencv-matrix\n   rows: 3\n   cols: 3\n   dt: d\n"
+    frame = {"file_path": "images/a.png", "fl_x": 20.0, "cx": 8, "cy": 6, "w": WIDTH, "h": HEIGHT, "k1": 0.1}
+    times = b"1.5 rgb/a.png 1.52 depth/a.png\n"
+    return [
+        Seed(name="info.yaml", content=info.encode(), read=_camera),
+        Seed(name="ros.yaml", content=ros.encode(), read=_camera),
+        Seed(name="chain.yaml", content=chain.encode(), read=_camera),
+        Seed(name="cv.xml", content=xml.encode(), read=_camera),
+        Seed(name="cv.yml", content=f"{storage}   data: {k}\n".encode(), read=_camera),
+        Seed(name="transforms.json", content=json.dumps({"frames": [frame]}).encode(), read=_camera),
+        Seed(name="T.json", content=json.dumps({"T": np.eye(4).tolist()}).encode(), read=read_transform),
+        Seed(name="associations.txt", content=times, read=lambda p: len(read_associations(p))),
+        Seed(name="rgb.txt", content=b"1.5 rgb/a.png\n", read=lambda p: len(read_timed_list(p))),
+    ]
+
+
 def _frame(path: Path) -> object:
     return frame_inputs(np.full((HEIGHT, WIDTH, 3), 128, np.uint8), path, scale=1000).sparse
 
@@ -245,6 +275,7 @@ def seeds() -> list[Seed]:
         Seed(name=f"x.{kind.lower()}", content=_saved(picture, kind), read=read_image)
         for kind in ("PNG", "JPEG", "BMP", "WEBP", "TIFF", "PPM", "GIF")
     ]
+    out += _camera_files()
     exif = Image.Exif()
     exif[0x0112] = 6
     out += [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from gbpn.predict import DepthCompleter
     from gbpn.predict.jobs import Job, Outcome, Run
     from gbpn.predict.sources import Sensor
+    from gbpn.recordings.bags import Recording
+    from gbpn.recordings.video import Video
 
 __all__ = ["complete"]
 
@@ -24,7 +26,13 @@ _SOME_FAILED = 3
 
 
 def complete(
-    image: Annotated[str, typer.Argument(help="Image, folder of images, or quoted glob.")],
+    image: Annotated[
+        str,
+        typer.Argument(
+            help="Image, folder of images, quoted glob, COLMAP project, list of TUM's associations, "
+            "video, or ROS bag or MCAP file."
+        ),
+    ],
     sparse: Annotated[
         str | None,
         typer.Argument(
@@ -36,22 +44,53 @@ def complete(
         "completed"
     ),
     points: Annotated[
-        list[str] | None, typer.Option(help="A measurement x,y,depth (pixels, metres); may be repeated.")
+        list[str] | None,
+        typer.Option(
+            help="A measurement x,y,depth (pixels, metres); may be repeated. Of a recording: the topic of "
+            "clouds or depth images."
+        ),
+    ] = None,
+    depth: Annotated[
+        str | None, typer.Option(help="The same as SPARSE: of a video, the folder of its depth files.")
+    ] = None,
+    image_topic: Annotated[
+        str | None, typer.Option("--image", help="Recording: topic of the images.")
+    ] = None,
+    camera_info: Annotated[
+        str | None, typer.Option(help="Recording: topic of the camera, by default the one beside the images.")
+    ] = None,
+    tf: Annotated[
+        list[str] | None, typer.Option(help="Recording: topics of transforms, by default /tf_static and /tf.")
     ] = None,
     scale: Annotated[
         float | None,
         typer.Option(help="Depth files hold metres × scale: 1000 for millimetres, 256 for KITTI."),
     ] = None,
     intrinsics: Annotated[
-        str | None, typer.Option(help="'fx,fy,cx,cy' or a file; otherwise EXIF, else 60° are assumed.")
+        str | None,
+        typer.Option(
+            help="'fx,fy,cx,cy' or a file: numbers, ROS camera_info, Kalibr camchain, OpenCV FileStorage, "
+            "transforms.json; otherwise EXIF, else 60° are assumed."
+        ),
     ] = None,
+    rectified: Annotated[
+        bool,
+        typer.Option(
+            "--rectified", help="The images are undistorted already, whatever the camera file says."
+        ),
+    ] = False,
     extrinsics: Annotated[
         Path | None, typer.Option(help="Point cloud: file with the 3×4 or 4×4 matrix cloud to camera.")
     ] = None,
     calib: Annotated[
         Path | None, typer.Option(help="Point cloud: KITTI calibration, instead of the two matrices.")
     ] = None,
-    camera: Annotated[int, typer.Option(help="KITTI camera: 2 left colour, 3 right colour.")] = 2,
+    camera: Annotated[
+        int | None,
+        typer.Option(
+            help="KITTI camera: 2 (default) left colour, 3 right colour; or cam number of a Kalibr chain."
+        ),
+    ] = None,
     units: Annotated[float, typer.Option(help="COLMAP: metres per unit of the model.")] = 1.0,
     weights: Annotated[str, typer.Option(help="Weights: name, file, folder or hub id.")] = "default",
     device: Annotated[str, typer.Option(help="cpu, cuda, or auto.")] = "auto",
@@ -73,32 +112,127 @@ def complete(
     by_order: Annotated[
         bool, typer.Option("--by-order", help="Pair folders by order instead of by name.")
     ] = False,
+    pair: Annotated[
+        str,
+        typer.Option(help="Pair folders by name, by order, or nearest: names are times, see --tolerance."),
+    ] = "name",
+    tolerance: Annotated[
+        float,
+        typer.Option(
+            help="Seconds between an image and its measurements, with --pair nearest or a recording."
+        ),
+    ] = 0.05,
+    stream: Annotated[
+        bool, typer.Option("--stream", help="Frames are a video: go on from the frame before, less flicker.")
+    ] = False,
     again: Annotated[bool, typer.Option("--again", help="Redo frames that are done already.")] = False,
 ) -> None:
     """Complete sparse depth: depth (PNG, NPY), confidence, sigma and a preview for each image."""
     import warnings
+    from contextlib import ExitStack
 
     from PIL import Image
     from rich.console import Console
 
     from gbpn.formats.depth_files import DepthRangeWarning
+    from gbpn.predict.film import film
     from gbpn.predict.jobs import Run, plan
+    from gbpn.predict.recorded import jobs_of_recording
+    from gbpn.predict.stream import StreamCompleter
+    from gbpn.recordings.bags import is_recording
+    from gbpn.recordings.video import VIDEOS
 
     console = Console(highlight=False, soft_wrap=True)
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), ExitStack() as opened:
         warnings.simplefilter("ignore", DepthRangeWarning)  # the range is checked and told once more
         warnings.simplefilter("error", Image.DecompressionBombWarning)
-        frames = plan(image, sparse, others=bool(points), by_order=by_order)
-        sensor = _sensor(sparse, points, scale, intrinsics, extrinsics, calib, camera, units)
+        image, sparse = _project(image, sparse or depth)
+        recorded = is_recording(image)
+        sensor, told = _sensor(
+            sparse,
+            None if recorded else points,
+            scale,
+            intrinsics,
+            extrinsics,
+            calib,
+            camera,
+            units,
+            rectified,
+        )
+        for notice in told:
+            console.print(f"[yellow]note:[/] {_plain(notice)}")
+        how = _pairing(pair, by_order, tolerance)
+        video = None
+        if recorded:
+            recording = opened.enter_context(_topics(image, image_topic, points, camera_info, tf))
+            frames = jobs_of_recording(recording, sensor, tolerance)
+        elif Path(image).suffix.lower() in VIDEOS:
+            video, frames = _film_frames(image, sensor, sparse, how["tolerance"])
+        else:
+            frames = plan(image, sparse, others=bool(points), **how)
         completer = _completer(weights, device, solver, iterations, outliers, engine)
+        if stream:
+            if workers > 1 or engine != "torch":
+                raise InputError("--stream takes frames one after the other, with --workers 1 --engine torch")
+            completer = StreamCompleter(completer)
         run = Run(completer=completer, sensor=sensor, output=output, cloud=cloud, again=again)
         run.check(frames)
         outcomes = _perform(run, frames, workers)
+        if video is not None and any(outcome.state != "failed" for outcome in outcomes):
+            written = film(video, frames, output, output / f"{Path(image).stem}_side_by_side.mp4")
+            console.print(str(written), markup=False)
     if len(frames) == 1 and outcomes[0].state == "failed":
         raise GbpnError(outcomes[0].message)
     _tell(console, outcomes, output)
     if any(outcome.state == "failed" for outcome in outcomes):
         raise typer.Exit(_SOME_FAILED)
+
+
+def _project(image: str, sparse: str | None) -> tuple[str, str | None]:
+    """The folder of a COLMAP project alone: its pictures and its models."""
+    from gbpn.formats.colmap_layout import model_folders
+
+    if sparse is None and (Path(image) / "images").is_dir() and model_folders(image):
+        return str(Path(image) / "images"), image
+    return image, sparse
+
+
+def _film_frames(
+    image: str, sensor: Sensor, sparse: str | None, tolerance: float | None
+) -> tuple[Video, list[Job]]:
+    from gbpn.predict.film import jobs_of_video
+    from gbpn.recordings.video import Video
+
+    if sparse is None:
+        raise InputError("a video wants its depth files: --depth FOLDER")
+    video = Video(image)
+    return video, jobs_of_video(video, sensor, sparse, tolerance)
+
+
+def _topics(
+    path: str, image: str | None, points: list[str] | None, camera_info: str | None, tf: list[str] | None
+) -> Recording:
+    """An open recording with its topics."""
+    from gbpn.recordings.bags import Recording
+
+    if points is not None and (len(points) > 1 or not points[0].startswith("/")):
+        raise InputError(
+            f"--points of a recording is one topic, such as /lidar/points; got {' '.join(points)}"
+        )
+    return Recording(
+        path,
+        image=image,
+        points=points[0] if points else None,
+        camera_info=camera_info,
+        transforms=tuple(tf or ()),
+    )
+
+
+def _pairing(pair: str, by_order: bool, tolerance: float) -> dict[str, Any]:
+    """How folders are paired, as `plan` takes it."""
+    if pair not in ("name", "order", "nearest"):
+        raise InputError(f"--pair wants name, order or nearest; got {pair!r}")
+    return {"by_order": by_order or pair == "order", "tolerance": tolerance if pair == "nearest" else None}
 
 
 def _sensor(
@@ -108,13 +242,15 @@ def _sensor(
     intrinsics: str | None,
     extrinsics: Path | None,
     calib: Path | None,
-    camera: int,
+    camera: int | None,
     units: float,
-) -> Sensor:
-    from gbpn.formats.colmap import read_model
-    from gbpn.predict.sources import Sensor, is_colmap, parse_intrinsics, parse_point
+    rectified: bool,
+) -> tuple[Sensor, list[str]]:
+    from gbpn.formats.colmap_layout import largest_model, model_folders
+    from gbpn.predict.sources import Sensor, parse_intrinsics, parse_point
 
-    return Sensor(
+    model, told = largest_model(sparse) if sparse is not None and model_folders(sparse) else (None, None)
+    sensor = Sensor(
         points=tuple(parse_point(point) for point in points or ()),
         scale=scale,
         intrinsics=parse_intrinsics(intrinsics),
@@ -122,8 +258,10 @@ def _sensor(
         calib=calib,
         camera=camera,
         units=units,
-        reconstruction=read_model(sparse) if sparse is not None and is_colmap(Path(sparse)) else None,
+        reconstruction=model,
+        rectified=rectified,
     )
+    return sensor, [told] if told else []
 
 
 def _completer(
@@ -187,6 +325,8 @@ def _perform(run: Run, frames: list[Job], workers: int) -> list[Outcome]:
 
 def _tell(console: Console, outcomes: list[Outcome], output: Path) -> None:
     """What was written, what was noticed, what failed."""
+    from gbpn.predict.notices import merged
+
     if len(outcomes) == 1:
         outcome = outcomes[0]
         for notice in outcome.notices:
@@ -197,11 +337,13 @@ def _tell(console: Console, outcomes: list[Outcome], output: Path) -> None:
         for file in outcome.files:
             console.print(str(file), markup=False)
         return
-    for notice, count in Counter(n for outcome in outcomes for n in outcome.notices).items():
+    for notice, count in merged([notice for outcome in outcomes for notice in outcome.notices]):
         console.print(f"[yellow]note:[/] {_plain(notice)} ({count} frames)")
+    for reason, count in Counter(o.message for o in outcomes if o.state == "left out").items():
+        console.print(f"[yellow]note:[/] {count} frames are left out: {_plain(reason)}")
     _tell_dropped(console, outcomes)
     counts = Counter(outcome.state for outcome in outcomes)
-    words = {"written": "written", "kept": "done before", "failed": "failed"}
+    words = {"written": "written", "kept": "done before", "left out": "left out", "failed": "failed"}
     parts = [f"{counts[state]} {word}" for state, word in words.items() if counts[state]]
     console.print(f"{len(outcomes)} frames: {', '.join(parts)} → {output}", markup=False)
     for outcome in outcomes:

@@ -25,7 +25,10 @@ def evaluate(
     output: Annotated[Path, typer.Option("-o", "--output", help="Folder of the report.")] = Path("report"),
     weights: Annotated[
         list[str] | None,
-        typer.Option(help="Weights to evaluate: a file, a folder of files, or a name. Repeat."),
+        typer.Option(
+            help="Weights to evaluate: a file, a folder of files, or a name. Repeat. For folder the "
+            "default ones, unless others are given, or 'none'."
+        ),
     ] = None,
     method: Annotated[
         list[str] | None,
@@ -90,7 +93,7 @@ def evaluate(
         split=split,
         options=dict(_option(text) for text in option or ()),
         output=output,
-        weights=tuple(weights or ()),
+        weights=_weights(dataset.value, suite, weights),
         methods=tuple(method or ()),
         suite=suite,
         points=tuple(points or ()),
@@ -113,6 +116,13 @@ def evaluate(
         submit(request, console)
         return
     perform(request, console)
+
+
+def _weights(dataset: str, suite: str, given: list[str] | None) -> tuple[str, ...]:
+    """Whoever has frames of their own wants to know about the default weights."""
+    if given is None:
+        return ("default",) if dataset == "folder" and suite == "main" else ()
+    return tuple(name for name in given if name != "none")
 
 
 def _option(text: str) -> tuple[str, Any]:

@@ -14,6 +14,8 @@ from gbpn.errors import InputError
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from gbpn.formats.camera_files import CameraFile
+
 __all__ = ["project"]
 
 _DISTORTION_WARNING = 1.0
@@ -43,7 +45,12 @@ def project(
     calib: Annotated[
         Path | None, typer.Option(help="KITTI calibration file or folder, instead of the two matrices.")
     ] = None,
-    camera: Annotated[int, typer.Option(help="KITTI camera: 2 left colour, 3 right colour.")] = 2,
+    camera: Annotated[
+        int | None,
+        typer.Option(
+            help="KITTI camera: 2 (default) left colour, 3 right colour; or cam number of a Kalibr chain."
+        ),
+    ] = None,
     keep_see_through: Annotated[
         bool, typer.Option("--keep-see-through", help="Keep points that are seen through nearer surfaces.")
     ] = False,
@@ -62,19 +69,26 @@ def project(
         return
     from gbpn.border import require_size
     from gbpn.camera import fitted_intrinsics
+    from gbpn.formats.camera_files import resized
     from gbpn.formats.depth_files import require_scale, write_depth
     from gbpn.formats.images import orientation_notice, read_image
     from gbpn.formats.point_clouds import read_points
     from gbpn.sensors.projection import project as project_points
     from gbpn.sensors.projection import remove_see_through
 
-    matrix, to_camera = _calibration(intrinsics, extrinsics, calib, camera)
+    found, to_camera = _calibration(intrinsics, extrinsics, calib, camera)
     picture = None if image is None else read_image(image)
     width, height = _parse_size(size) if picture is None else (picture.shape[-1], picture.shape[-2])
     require_scale(scale)
     require_size("a depth map", height, width)
-    matrix, notice = fitted_intrinsics(matrix, height, width)
-    for text in (notice, None if image is None else orientation_notice(image)):
+    found, resize = resized(found, height, width)
+    matrix, notice = fitted_intrinsics(found.intrinsics, height, width)
+    bent = (
+        None
+        if found.lens is None
+        else "the camera has a lens: the points are those of the undistorted picture"
+    )
+    for text in (resize, notice, bent, None if image is None else orientation_notice(image)):
         if text is not None:
             console.print(f"notice: {text}", markup=False)
     points = read_points(cloud)
@@ -100,29 +114,30 @@ def project(
 
 
 def _calibration(
-    intrinsics: str | None, extrinsics: Path | None, calib: Path | None, camera: int
-) -> tuple[Tensor, Tensor | None]:
-    """Intrinsics and cloud-to-camera matrix (None: the cloud is in camera coordinates)."""
+    intrinsics: str | None, extrinsics: Path | None, calib: Path | None, camera: int | None
+) -> tuple[CameraFile, Tensor | None]:
+    """The camera and cloud-to-camera matrix (None: the cloud is in camera coordinates)."""
     import numpy as np
 
-    from gbpn.formats.calibration import intrinsics_of, kitti_calibration, read_extrinsics, read_intrinsics
+    from gbpn.formats.calibration import intrinsics_of, kitti_calibration
+    from gbpn.formats.camera_files import CAMERA_FILES, CameraFile, read_camera, read_transform
 
     if calib is not None:
         if intrinsics is not None or extrinsics is not None:
             raise InputError("give either --calib or --intrinsics with --extrinsics, not both")
-        calibration = kitti_calibration(calib, camera)
-        return calibration.intrinsics, calibration.to_camera
+        calibration = kitti_calibration(calib, 2 if camera is None else camera)
+        return CameraFile(intrinsics=calibration.intrinsics), calibration.to_camera
     if intrinsics is None:
         raise InputError("the camera is needed: --intrinsics fx,fy,cx,cy or a file, or --calib for KITTI")
-    if Path(intrinsics).suffix in (".txt", ".json", ".npy"):
-        matrix = read_intrinsics(intrinsics)
+    if Path(intrinsics).suffix.lower() in CAMERA_FILES:
+        found = read_camera(intrinsics, number=camera)
     else:
         try:
             numbers = [float(word) for word in intrinsics.replace(",", " ").split()]
         except ValueError:
             raise InputError(f"--intrinsics must be fx,fy,cx,cy or a file; got {intrinsics!r}") from None
-        matrix = intrinsics_of(np.array(numbers))
-    return matrix, None if extrinsics is None else read_extrinsics(extrinsics)
+        found = CameraFile(intrinsics=intrinsics_of(np.array(numbers)))
+    return found, None if extrinsics is None else read_transform(extrinsics)
 
 
 def _parse_size(size: str | None) -> tuple[int, int]:
@@ -155,13 +170,16 @@ def _project_colmap(console: object, folder: Path, output: Path, units: float) -
 
     from gbpn.atomic_files import replacing
     from gbpn.contained_paths import contained
-    from gbpn.formats.colmap import read_model, sparse_view
+    from gbpn.formats.colmap import sparse_view
+    from gbpn.formats.colmap_layout import largest_model
     from gbpn.formats.depth_files import write_depth
 
     assert isinstance(console, Console)
     if not (math.isfinite(units) and units > 0):
         raise InputError(f"--units must be metres per unit, above 0; got {units}")
-    model = read_model(folder)
+    model, several = largest_model(folder)
+    if several is not None:
+        console.print(f"notice: {several}", markup=False)
     stems = _stems(output, [picture.name for picture in model.pictures])
     worst = ("", 0.0)
     total = 0
@@ -183,7 +201,8 @@ def _project_colmap(console: object, folder: Path, output: Path, units: float) -
         console.print(
             f"[yellow]warning:[/] lens distortion moves points by up to {worst[1]:.1f} pixels "
             f"({escape(shown(worst[0]))}); "
-            "the intrinsics written have none: run 'colmap image_undistorter' first if that matters"
+            "the intrinsics written have none: gbpn complete removes it; for other uses run 'colmap "
+            "image_undistorter'"
         )
 
 

@@ -33,6 +33,7 @@ def suggest(
     import numpy as np
     from rich.console import Console
 
+    from gbpn.lens import undistorted_picture
     from gbpn.predict import DepthCompleter
     from gbpn.predict.inputs import as_image
     from gbpn.predict.sources import Sensor, parse_intrinsics, parse_point
@@ -44,6 +45,8 @@ def suggest(
     )
     picture = as_image(image)
     found, camera, _ = sensor.measure(image, sparse, *picture.shape[1:])
+    if (lens := sensor.lens(image, *picture.shape[1:])) is not None:
+        picture = undistorted_picture(picture, camera, lens)
     session = DepthCompleter.from_pretrained(weights, device=device).session(picture, camera)
     depth = found[0].numpy()
     rows, columns = np.nonzero(depth)

@@ -3,7 +3,10 @@
     ROOT/rgb/*.jpg                 also: image, images, color
     ROOT/sparse/<same name>.*      also: sparse_depth, lidar
     ROOT/gt/<same name>.*          optional; also: ground_truth, depth, target
-    ROOT/intrinsics.txt            one camera, or intrinsics/<same name>.txt: fx fy cx cy or 3×3
+    ROOT/intrinsics.txt            one camera, or intrinsics/<same name>.txt: fx fy cx cy or 3×3;
+                                   also camera.yaml, .xml, .json, transforms.json, see `formats.camera_files`:
+                                   a lens is removed
+    ROOT/train, ROOT/validation    optional: such trees of their own, else `holdout` divides the frames
 
 A glob (`captures/*/rgb/*.png`) finds the other parts in the folders beside each picture's folder.
 A list file has one frame per line: image, sparse, target, intrinsics; paths relative to the list, separated
@@ -23,10 +26,13 @@ from torch import Tensor
 
 from gbpn import camera
 from gbpn.border import reading
+from gbpn.datasets.selection import part
 from gbpn.errors import DatasetError, InputError
-from gbpn.formats.calibration import read_intrinsics
+from gbpn.formats.camera_files import read_camera, resized
 from gbpn.formats.depth_files import read_depth
 from gbpn.formats.images import SUFFIXES, read_image
+from gbpn.formats.structured_files import STRUCTURED
+from gbpn.lens import Lens, undistorted_picture, undistorted_sparse
 from gbpn.sample import Sample
 
 __all__ = ["FolderDataset"]
@@ -51,13 +57,23 @@ class _Files:
 class FolderDataset:
     """Whole frames in the order of their names."""
 
-    def __init__(self, root: str | Path, split: str = "evaluation", *, scale: float | None = None) -> None:
+    def __init__(
+        self,
+        root: str | Path,
+        split: str = "evaluation",
+        *,
+        scale: float | None = None,
+        holdout: float = 0.0,
+    ) -> None:
         """`root` is a folder, a glob or a list file; PNG depth needs `scale` (metres = value/scale).
 
-        A subfolder named like `split` is taken if there is one; otherwise all frames serve every split.
+        A subfolder named like `split` is taken if there is one. Otherwise `train` and `validation` share the
+        frames: `holdout` is the part that is kept for validation, whole folders where a glob names several,
+        else the last frames; with 0 all frames serve every split.
         """
         text = str(root)
         self.scale = scale
+        own = (Path(text) / split).is_dir() or (Path(text) / "validation").is_dir()
         if glob.has_magic(text):
             self._files = [_siblings(Path(path)) for path in sorted(glob.glob(text, recursive=True))]
         elif Path(text).is_file():
@@ -69,10 +85,29 @@ class FolderDataset:
                 f"{root}: no picture found; expected {_TREE}, a glob of pictures or a list file"
             )
         self.names = _unique_names([files.image for files in self._files])
+        if split in ("train", "validation"):
+            if holdout > 0 and not own:
+                frames = list(zip(self._files, self.names, strict=True))
+                frames = part(frames, split, holdout, lambda frame: str(frame[0].image.parent))
+                self._files, self.names = [files for files, _ in frames], [name for _, name in frames]
+            if holdout > 0:
+                self._require_targets(root, split)
         if any(files.intrinsics is None for files in self._files):
             warnings.warn(
                 f"{root}: no intrinsics file for some frames; a horizontal view of 60° is assumed",
                 stacklevel=2,
+            )
+
+    def _require_targets(self, root: str | Path, split: str) -> None:
+        """Raise unless there is something to learn from."""
+        if not self._files:
+            raise DatasetError(
+                f"{root}: no frame is left for {split}: give a smaller holdout, or more frames"
+            )
+        if missing := [files.image for files in self._files if files.target is None]:
+            raise DatasetError(
+                f"{missing[0]}: no ground truth for {len(missing)} of {len(self._files)} frames; training "
+                f"wants {_TREE}: put dense depth into gt/ under the same names"
             )
 
     def __len__(self) -> int:
@@ -96,23 +131,33 @@ class FolderDataset:
                 )
             depths.append(depth)
         sparse, target = depths
+        intrinsics, lens = _camera(files, height, width)
+        if lens is not None:
+            image = undistorted_picture(image, intrinsics, lens)
+            sparse, target = (
+                None if depth is None else undistorted_sparse(depth, intrinsics, lens)
+                for depth in (sparse, target)
+            )
         return Sample(
             image=image,
             sparse=torch.zeros(1, height, width) if sparse is None else sparse,
             target=target,
-            intrinsics=_camera(files.intrinsics, height, width),
+            intrinsics=intrinsics,
             name=self.names[index],
         )
 
 
-def _camera(path: Path | None, height: int, width: int) -> Tensor:
-    """Intrinsics for a picture of this size; what is odd about them is a warning."""
+def _camera(files: _Files, height: int, width: int) -> tuple[Tensor, Lens | None]:
+    """Intrinsics for a picture of this size, and its lens; what is odd about them is a warning."""
+    path = files.intrinsics
     if path is None:
-        return camera.default_intrinsics(height, width)
-    intrinsics, notice = camera.fitted_intrinsics(read_intrinsics(path), height, width)
-    if notice is not None:
-        warnings.warn(f"{path}: {notice}", stacklevel=3)
-    return intrinsics
+        return camera.default_intrinsics(height, width), None
+    found, resize = resized(read_camera(path, image=files.image), height, width)
+    intrinsics, odd = camera.fitted_intrinsics(found.intrinsics.float(), height, width)
+    for notice in (resize, odd):
+        if notice is not None:
+            warnings.warn(f"{path}: {notice}", stacklevel=3)
+    return intrinsics, found.lens
 
 
 def _read_tree(root: Path) -> list[_Files]:
@@ -133,6 +178,12 @@ def _siblings(image: Path) -> _Files:
         root / "intrinsics.txt",
         root / "intrinsics.json",
         root / "K.txt",
+        *(
+            root / f"{name}{suffix}"
+            for name in ("camera", "camera_info", "intrinsics")
+            for suffix in STRUCTURED
+        ),
+        root / "transforms.json",
     ]
     return _Files(
         image=image,

@@ -103,12 +103,11 @@ def _facts(report: Report) -> str:
 
 def _table(report: Report) -> str:
     names = report.columns()
-    several = len({setting_text(row.setting) for row in report.rows}) > 1
-    head = ["method", *(["setting"] if several else []), *(header(n) for n in names), "s/frame"]
+    head = ["method", "setting", *(header(n) for n in names), "s/frame"]
     best = _best(report, names)
     lines = []
     for row in report.rows:
-        cells = [_text(row.method), *([_text(setting_text(row.setting))] if several else [])]
+        cells = [_text(row.method), _text(setting_text(row.setting))]
         cells += [
             _number(row.values, n, row.values.get(n) == best.get((setting_text(row.setting), n)))
             for n in names
@@ -117,10 +116,10 @@ def _table(report: Report) -> str:
     for entry in report.published:
         source = escape(f"{entry['published']}: {entry['frames']}")
         tag = f'<span class="tag" title="{source}">published</span>'
-        cells = [_text(entry["method"], tag), *([_text(setting_text(entry["setting"]))] if several else [])]
+        cells = [_text(entry["method"], tag), _text(setting_text(entry["setting"]))]
         cells += [_number(entry, n) for n in names]
         lines.append(f'<tr class="published">{"".join(cells)}{_number(entry, "seconds")}</tr>')
-    return _html_table(head, lines, 1 + several)
+    return _html_table(head, lines, 2)
 
 
 def _best(report: Report, names: Sequence[str]) -> dict[tuple[str, str], float]:

@@ -64,20 +64,47 @@ def all_plots(report: Report, axis: str, metric: str) -> list[tuple[str, str, by
 
 
 def _bars(report: Report, metric: str) -> bytes:
-    """One bar per row, best first; published rows in grey."""
-    entries = [(label(row), row.values[metric], False) for row in report.rows if metric in row.values]
-    entries += [(f"{e['method']} (published)", e[metric], True) for e in report.published if metric in e]
-    entries.sort(key=lambda entry: entry[1], reverse=best_of(metric) is max)
-    entries = entries[:30]
-    figure, axes = _figure(7.2, 0.6 + 0.27 * len(entries))
-    colours = [_FAINT if printed else _PALETTE[1] for _, _, printed in entries]
-    drawn = axes.barh([name for name, _, _ in entries], [value for _, value, _ in entries], color=colours)
+    """One bar per method and setting, best method first; published ones in grey."""
+    settings = list(dict.fromkeys(_measured_with(row) for row in report.rows if metric in row.values))
+    groups: dict[str, dict[str, tuple[float, str]]] = {}
+    for row in report.rows:
+        if metric in row.values:
+            colour = _PALETTE[(1 + settings.index(_measured_with(row))) % len(_PALETTE)]
+            groups.setdefault(label(row), {})[_measured_with(row)] = (row.values[metric], colour)
+    for entry in report.published:
+        if metric in entry:
+            groups.setdefault(f"{entry['method']} (published)", {})[""] = (entry[metric], _FAINT)
+    best = best_of(metric)
+    order = sorted(
+        groups, key=lambda name: best(value for value, _ in groups[name].values()), reverse=best is max
+    )
+    bars: list[tuple[float, float, str]] = []  # place, value, colour
+    middles, place = [], 0.0
+    for name in order[:30]:
+        middles.append(place + (len(groups[name]) - 1) / 2)
+        for value, colour in groups[name].values():
+            bars.append((place, value, colour))
+            place += 1
+        place += 0.5 if len(settings) > 1 else 0.0
+    figure, axes = _figure(7.2, 0.6 + 0.27 * place + (0.25 * len(settings) if len(settings) > 1 else 0))
+    drawn = axes.barh([b[0] for b in bars], [b[1] for b in bars], color=[b[2] for b in bars])
+    axes.set_yticks(middles, order[:30])
     axes.bar_label(drawn, fmt="%.3f", padding=3, color=_INK, fontsize=8)
     axes.invert_yaxis()
     axes.set_xlabel(header(metric))
     axes.margins(x=0.12)
     axes.grid(axis="y", visible=False)
+    if len(settings) > 1:
+        from matplotlib.patches import Patch
+
+        keys = [Patch(color=_PALETTE[(1 + k) % len(_PALETTE)], label=text) for k, text in enumerate(settings)]
+        figure.legend(handles=keys, loc="outside lower center", ncols=2, frameon=False, fontsize=8)
     return _png(figure)
+
+
+def _measured_with(row: Row) -> str:
+    """The setting of a row without its scene, which stands in its label."""
+    return setting_text({name: value for name, value in row.setting.items() if name != "scene"})
 
 
 def _over_axis(report: Report, axis: str, metric: str) -> bytes:

@@ -167,8 +167,7 @@ class Report:
             pad_edge=False,
         )
         table.add_column("method", overflow="fold", min_width=17)
-        if several:
-            table.add_column("setting", no_wrap=True)
+        table.add_column("setting", no_wrap=several, overflow="fold")
         for name in (*names, "s"):
             table.add_column(header(name, units=False), justify="right", no_wrap=True)
         best = {name: best_of(name)(_having(self.rows, name)) for name in names if _having(self.rows, name)}
@@ -176,12 +175,11 @@ class Report:
             texts = {name: shown(row.values, name) for name in names}
             cells = [f"[bold]{t}[/]" if row.values.get(n) == best.get(n) else t for n, t in texts.items()]
             brief = {k: v for k, v in row.setting.items() if k != "seeds"}  # the caption has them
-            setting = [escape(setting_text(brief))] if several else []
-            table.add_row(escape(row.method), *setting, *cells, f"{row.seconds:.2f}")
+            table.add_row(escape(row.method), escape(setting_text(brief)), *cells, f"{row.seconds:.2f}")
         for entry in ours:
-            setting = [setting_text(entry["setting"])] if several else []
             cells = [shown(entry, n) for n in names]
-            table.add_row(f"{entry['method']} (published)", *setting, *cells, "", style="dim")
+            setting = setting_text(entry["setting"])
+            table.add_row(f"{entry['method']} (published)", setting, *cells, "", style="dim")
         return table
 
 
@@ -251,7 +249,7 @@ def setting_text(setting: dict[str, Any]) -> str:
             words.append(f"noise {100 * value:g} %")
         else:
             words.append(str(value))
-    return ", ".join(words) or "–"
+    return ", ".join(words) or "as given"
 
 
 def best_of(name: str) -> Callable[..., float]:

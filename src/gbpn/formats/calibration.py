@@ -27,6 +27,7 @@ __all__ = [
     "kitti_intrinsics",
     "read_extrinsics",
     "read_intrinsics",
+    "rigid_transform",
 ]
 
 _LARGEST_MATRIX = 1_000_000
@@ -81,8 +82,13 @@ def read_extrinsics(path: str | Path) -> Tensor:
     flat = _read_numbers(path, key="T").reshape(-1)
     if flat.size not in (12, 16):
         raise DatasetError(f"{shown(path)}: extrinsics are a 3×4 or 4×4 matrix; got {flat.size} numbers")
+    return rigid_transform(path, flat)
+
+
+def rigid_transform(path: Path, numbers: np.ndarray) -> Tensor:
+    """[4, 4] float64 of 12 (3×4) or 16 numbers that turn and move; `path` is named in the error."""
     matrix = np.eye(4)
-    matrix[: flat.size // 4] = flat.reshape(-1, 4)
+    matrix[: numbers.size // 4] = numbers.reshape(-1, 4)
     _require_rigid(path, matrix)
     return torch.from_numpy(matrix)
 

@@ -20,8 +20,18 @@ from torch import Tensor
 from gbpn.border import reading, require_size, shown
 from gbpn.camera import fitted_intrinsics
 from gbpn.errors import DatasetError, InputError
+from gbpn.lens import Lens
 
-__all__ = ["MODELS", "Camera", "Reconstruction", "RegisteredImage", "SparseView", "read_model", "sparse_view"]
+__all__ = [
+    "MODELS",
+    "Camera",
+    "Reconstruction",
+    "RegisteredImage",
+    "SparseView",
+    "lens_of_camera",
+    "read_model",
+    "sparse_view",
+]
 
 MODELS = {
     0: ("SIMPLE_PINHOLE", 3),
@@ -35,13 +45,26 @@ MODELS = {
     8: ("SIMPLE_RADIAL_FISHEYE", 4),
     9: ("RADIAL_FISHEYE", 5),
     10: ("THIN_PRISM_FISHEYE", 12),
+    11: ("RAD_TAN_THIN_PRISM_FISHEYE", 16),
 }
 """COLMAP's number → name and count of parameters."""
-_SINGLE_FOCAL = ("SIMPLE_PINHOLE", "SIMPLE_RADIAL", "RADIAL")
+_SINGLE_FOCAL = ("SIMPLE_PINHOLE", "SIMPLE_RADIAL", "RADIAL", "SIMPLE_RADIAL_FISHEYE", "RADIAL_FISHEYE")
 _PARAMETERS = dict(MODELS.values())
 _LONGEST_NAME = 4096
 """Bytes of the name of an image."""
-_UNDERSTOOD = ("SIMPLE_PINHOLE", "PINHOLE", "SIMPLE_RADIAL", "RADIAL", "OPENCV", "FULL_OPENCV")
+_LENSES = {
+    "SIMPLE_PINHOLE": "radtan",
+    "PINHOLE": "radtan",
+    "SIMPLE_RADIAL": "radtan",
+    "RADIAL": "radtan",
+    "OPENCV": "radtan",
+    "FULL_OPENCV": "radtan",
+    "OPENCV_FISHEYE": "equidistant",
+    "SIMPLE_RADIAL_FISHEYE": "equidistant",
+    "RADIAL_FISHEYE": "equidistant",
+    "FOV": "fov",
+}
+"""Which lens of `gbpn.lens` a model has; with COLMAP's order of parameters, which is OpenCV's."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,16 +137,24 @@ def _whole(reader: Callable[[Path], Any], file: Path) -> Any:
         return reader(file)
 
 
-def sparse_view(model: Reconstruction, picture: RegisteredImage, scale: float = 1.0) -> SparseView:
+def sparse_view(
+    model: Reconstruction,
+    picture: RegisteredImage,
+    scale: float = 1.0,
+    *,
+    camera: Camera | None = None,
+    undistorted: bool = False,
+) -> SparseView:
     """Depth of the points that `picture` observes, at the pixels where they appear in it.
 
-    What the model says of the camera and of its size is checked before memory is taken for it.
+    camera       another than the picture's own, such as one of resized pictures
+    undistorted  the pixels of the undistorted picture, see `gbpn.lens`; else distortion moves the points but
+                 not the intrinsics
 
-    Distortion moves the points but not the intrinsics; where `distortion` is more than a pixel or so, the
-    picture should be undistorted first (`colmap image_undistorter`).
+    What the model says of the camera and of its size is checked before memory is taken for it.
     """
-    camera = _camera(model, picture)
-    focal_x, focal_y, centre_x, centre_y, lens = _pinhole(camera)
+    camera = _checked(picture, _camera(model, picture) if camera is None else camera)
+    focal_x, focal_y, centre_x, centre_y = _pinhole(camera)
     intrinsics = torch.tensor(
         [[focal_x, 0, centre_x], [0, focal_y, centre_y], [0, 0, 1]], dtype=torch.float64
     ).float()
@@ -133,18 +164,30 @@ def sparse_view(model: Reconstruction, picture: RegisteredImage, scale: float = 
             raise InputError(f"focal lengths {focal_x:g}, {focal_y:g} are not pixels: export the model again")
     except InputError as error:
         raise DatasetError(f"COLMAP camera {picture.camera} of {shown(picture.name)}: {error}") from error
+    lens = None if undistorted else lens_of_camera(camera)
     with np.errstate(all="ignore"):  # points at infinity fall out of the picture
-        return _view(model, picture, scale, intrinsics, (focal_x, focal_y, centre_x, centre_y), lens)
+        return _view(model, picture, scale, intrinsics, camera, lens)
+
+
+def lens_of_camera(camera: Camera) -> Lens | None:
+    """The camera's lens; None where it bends nothing."""
+    parameters = camera.parameters[_focal_and_centre(camera) :]
+    lens = Lens(kind=_LENSES[camera.model], parameters=tuple(parameters.tolist()))
+    return None if lens.straight else lens
 
 
 def _camera(model: Reconstruction, picture: RegisteredImage) -> Camera:
-    """The camera of a picture, if it is one that a picture can have."""
-    name = shown(picture.name)
     if picture.camera not in model.cameras:
         raise DatasetError(
-            f"{name}: its camera {picture.camera} is not among the {len(model.cameras)} there are"
+            f"{shown(picture.name)}: its camera {picture.camera} is not among the {len(model.cameras)} "
+            f"there are"
         )
-    camera = model.cameras[picture.camera]
+    return model.cameras[picture.camera]
+
+
+def _checked(picture: RegisteredImage, camera: Camera) -> Camera:
+    """The camera of a picture, if it is one that a picture can have."""
+    name = shown(picture.name)
     wanted = _PARAMETERS.get(camera.model)
     if wanted is not None and len(camera.parameters) != wanted:
         raise DatasetError(
@@ -163,17 +206,16 @@ def _view(
     picture: RegisteredImage,
     scale: float,
     intrinsics: Tensor,
-    pinhole: tuple[float, float, float, float],
-    lens: np.ndarray,
+    camera: Camera,
+    lens: Lens | None,
 ) -> SparseView:
-    camera = model.cameras[picture.camera]
-    focal_x, focal_y, centre_x, centre_y = pinhole
+    focal_x, focal_y, centre_x, centre_y = _pinhole(camera)
     records = [model.points[number] for number in np.unique(picture.points) if number in model.points]
     table = np.array(records).reshape(-1, 4)
     seen = table[:, :3] @ picture.rotation.T + picture.translation
     table, seen = table[seen[:, 2] > 1e-6], seen[seen[:, 2] > 1e-6]
     x, y = seen[:, 0] / seen[:, 2], seen[:, 1] / seen[:, 2]
-    moved_x, moved_y = _distort(x, y, lens)
+    moved_x, moved_y = (x, y) if lens is None else lens.distort(x, y)
     shift = np.hypot(focal_x * (moved_x - x), focal_y * (moved_y - y))
     column, row = np.rint(focal_x * moved_x + centre_x), np.rint(focal_y * moved_y + centre_y)
     inside = (column >= 0) & (column < camera.width) & (row >= 0) & (row < camera.height)
@@ -192,29 +234,23 @@ def _view(
     )
 
 
-def _pinhole(camera: Camera) -> tuple[float, float, float, float, np.ndarray]:
-    """fx, fy, cx, cy with pixel centres at integers, and (k1, k2, p1, p2, k3, k4, k5, k6)."""
-    if camera.model not in _UNDERSTOOD:
+def _pinhole(camera: Camera) -> tuple[float, float, float, float]:
+    """fx, fy, cx, cy with pixel centres at integers."""
+    values = camera.parameters
+    if _focal_and_centre(camera) == 3:
+        return values[0], values[0], values[1] - 0.5, values[2] - 0.5
+    return values[0], values[1], values[2] - 0.5, values[3] - 0.5
+
+
+def _focal_and_centre(camera: Camera) -> int:
+    """How many parameters come before those of the lens."""
+    if camera.model not in _LENSES:
         raise InputError(
-            f"camera model {shown(camera.model)} is not a pinhole with radial and tangential distortion: "
+            f"camera model {shown(camera.model)} is not a pinhole with a radial, tangential, fisheye or "
+            f"FOV lens: "
             "run 'colmap image_undistorter' and use its output"
         )
-    values = camera.parameters
-    if camera.model in _SINGLE_FOCAL:
-        fx, fy, cx, cy, rest = values[0], values[0], values[1], values[2], values[3:]
-    else:
-        fx, fy, cx, cy, rest = values[0], values[1], values[2], values[3], values[4:]
-    return fx, fy, cx - 0.5, cy - 0.5, np.concatenate([rest, np.zeros(8 - len(rest))])
-
-
-def _distort(x: np.ndarray, y: np.ndarray, lens: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Normalised coordinates through a Brown lens; parameters as in `_pinhole`."""
-    k1, k2, p1, p2, k3, k4, k5, k6 = lens
-    r2 = x * x + y * y
-    radial = (1 + r2 * (k1 + r2 * (k2 + r2 * k3))) / (1 + r2 * (k4 + r2 * (k5 + r2 * k6)))
-    moved_x = x * radial + 2 * p1 * x * y + p2 * (r2 + 2 * x * x)
-    moved_y = y * radial + p1 * (r2 + 2 * y * y) + 2 * p2 * x * y
-    return moved_x, moved_y
+    return 3 if camera.model in _SINGLE_FOCAL else 4
 
 
 def _rotation(quaternion: np.ndarray) -> np.ndarray:

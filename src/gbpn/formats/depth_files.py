@@ -29,6 +29,7 @@ __all__ = [
     "NEAREST_PLAUSIBLE",
     "DepthRangeWarning",
     "implausible",
+    "likely_scale",
     "read_depth",
     "require_scale",
     "write_depth",
@@ -38,6 +39,8 @@ MILLIMETRES = 1000.0
 """Scale of depth cameras' 16-bit PNGs."""
 KITTI_SCALE = 256.0
 """Scale of KITTI's and VOID's 16-bit PNGs."""
+_TUM_SCALE = 5000.0
+"""Scale of TUM's RGB-D PNGs."""
 FARTHEST_PLAUSIBLE = 250.0
 """Metres; a median beyond this is a wrong scale rather than a scene."""
 NEAREST_PLAUSIBLE = 0.02
@@ -67,7 +70,7 @@ def read_depth(
     if scale is None and np.issubdtype(stored.dtype, np.integer):
         raise InputError(
             f"{path} holds integers without a unit: give the scale (metres = value / scale), "
-            "1000 for millimetres, 256 for KITTI"
+            f"1000 for millimetres, 256 for KITTI; {likely_scale(stored)}"
         )
     with np.errstate(over="ignore"):  # what is beyond float32 becomes infinite, which means not measured
         depth = stored.astype(np.float32)
@@ -84,6 +87,22 @@ def read_depth(
     if judge:
         _warn_if_implausible(path, depth, scale)
     return torch.from_numpy(depth)[None]
+
+
+def likely_scale(stored: np.ndarray) -> str:
+    """What the numbers [H, W] of a depth file most likely are, in words; only a person can know."""
+    values = stored[stored > 0]
+    if not values.size:
+        return "it has no measurement in it"
+    middle, (height, width) = float(np.median(values)), stored.shape
+    wide = width > 2.5 * height  # pictures of cars are
+    names = {MILLIMETRES: "millimetres", KITTI_SCALE: "KITTI's 1/256 m", _TUM_SCALE: "TUM's 1/5000 m"}
+    order = (KITTI_SCALE, MILLIMETRES) if wide else (MILLIMETRES, _TUM_SCALE, KITTI_SCALE)
+    usual = (2.0, 60.0) if wide else (0.3, 6.0)
+    for scale in order:
+        if usual[0] <= middle / scale <= usual[1]:
+            return f"half of them below {middle:g}: most likely {names[scale]}, --scale {scale:g}"
+    return f"half of them are below {middle:g}"
 
 
 def require_scale(scale: float | None) -> None:

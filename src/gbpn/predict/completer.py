@@ -16,6 +16,7 @@ from gbpn.errors import InputError
 from gbpn.loading import load
 from gbpn.model import GBPN, Model
 from gbpn.predict import resizing
+from gbpn.predict.clouds import cloud_inputs
 from gbpn.predict.completed import CompletedDepth
 from gbpn.predict.inputs import FrameInputs, frame_inputs
 from gbpn.predict.plausible_range import kept_promises
@@ -88,9 +89,11 @@ class DepthCompleter:
     def __call__(
         self,
         image: Any,
-        sparse: Any,
+        sparse: Any = None,
         intrinsics: Any = None,
         *,
+        cloud: Any = None,
+        transform: Any = None,
         scale: float | None = None,
         sigmas: bool = False,
     ) -> CompletedDepth:
@@ -99,9 +102,15 @@ class DepthCompleter:
         image       path, PIL picture, NumPy [H, W, 3] or torch [3, H, W]; see `inputs.as_image`
         sparse      path, array [H, W] in metres (0 or NaN: not measured) or points [N, 3] of x, y, depth
         intrinsics  fx, fy, cx, cy; a 3×3 matrix; a file; None: EXIF, else a stated default
+        cloud       instead of `sparse`: points [N, 3] of a scanner in metres, or a file of them
+        transform   of the cloud: [4, 4] matrix to the camera (x right, y down, z ahead), or a file
         scale       what integer depth files or arrays are divided by: 1000 for millimetres, 256 for KITTI
         sigmas      σ will be read too: it is checked together with the answer, not when it is first read
         """
+        if (cloud is None) == (sparse is None):
+            raise InputError("measurements are needed: sparse depth, or a cloud, and not both")
+        if cloud is not None:
+            return self.complete(cloud_inputs(image, cloud, intrinsics, transform), sigmas=sigmas)
         return self.complete(frame_inputs(image, sparse, intrinsics, scale), sigmas=sigmas)
 
     @torch.inference_mode()

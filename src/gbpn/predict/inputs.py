@@ -18,20 +18,34 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from gbpn.border import require_size, taking
+from gbpn.border import require_size, shown, taking
 from gbpn.camera import USUAL_FOCAL, default_intrinsics, fitted_intrinsics
 from gbpn.errors import InputError
 from gbpn.formats.arrays import numeric
-from gbpn.formats.calibration import intrinsics_of, read_intrinsics
-from gbpn.formats.depth_files import implausible, read_depth, require_scale
+from gbpn.formats.calibration import intrinsics_of
+from gbpn.formats.camera_files import read_camera, resized
+from gbpn.formats.depth_files import implausible, likely_scale, read_depth, require_scale
 from gbpn.formats.images import open_picture, orientation_notice, picture_pixels, read_image, to_tensor
 from gbpn.formats.point_tables import POINT_TABLES, read_point_table
+from gbpn.lens import Lens, undistorted_picture, undistorted_sparse
 from gbpn.predict.plausible_range import without_implausible
 from gbpn.sensors.projection import points_to_sparse
 from gbpn.tensor_checks import require_finite
 from gbpn.validity import measured
 
-__all__ = ["FrameInputs", "as_image", "as_intrinsics", "as_sparse", "frame_inputs"]
+__all__ = [
+    "UNDISTORTED",
+    "FrameInputs",
+    "as_camera",
+    "as_image",
+    "as_intrinsics",
+    "as_sparse",
+    "frame_inputs",
+    "undistorted",
+]
+
+UNDISTORTED = "the lens distortion is removed: depth and outputs are those of the undistorted picture"
+"""What is said of a frame whose camera file has a lens."""
 
 _LONGEST_STRIP = 256
 """Length by width of the longest picture that is completed: a scanner of 16 lines fits."""
@@ -81,9 +95,17 @@ def frame_inputs(image: Any, sparse: Any, intrinsics: Any = None, scale: float |
     picture = as_image(image)
     _, height, width = picture.shape
     depth = as_sparse(sparse, height, width, scale)
-    camera, notice = as_intrinsics(intrinsics, image, height, width)
+    camera, lens, notice = as_camera(intrinsics, image, height, width)
     notices = tuple(text for text in (orientation_notice(image), notice) if text)
+    if lens is not None:
+        picture, depth = undistorted(picture, depth, camera, lens)
     return FrameInputs(image=picture, sparse=depth, intrinsics=camera, notices=notices, scale=scale)
+
+
+def undistorted(picture: Tensor, sparse: Tensor, intrinsics: Tensor, lens: Lens) -> tuple[Tensor, Tensor]:
+    """Picture [3, H, W] and measurements [1, H, W] of its pixels, as a pinhole of these intrinsics sees
+    them."""
+    return undistorted_picture(picture, intrinsics, lens), undistorted_sparse(sparse, intrinsics, lens)
 
 
 def _require_aspect(height: int, width: int) -> None:
@@ -156,8 +178,9 @@ def _as_sparse(sparse: Any, height: int, width: int, scale: float | None) -> Ten
             return points_to_sparse(values, height, width)
         squeezed = values.squeeze() if values.dim() > 2 else values
         if scale is None and not values.is_floating_point():
+            likely = f"; {likely_scale(squeezed.numpy())}" if squeezed.dim() == 2 else ""
             raise InputError(
-                f"integer depth ({values.dtype}) needs its scale: 1000 for millimetres, 256 for KITTI"
+                f"integer depth ({values.dtype}) needs its scale: 1000 for millimetres, 256 for KITTI{likely}"
             )
         depth = squeezed.to(torch.float32).div(scale or 1.0)[None]
     if tuple(depth.shape) != (1, height, width):
@@ -175,17 +198,52 @@ def _as_sparse(sparse: Any, height: int, width: int, scale: float | None) -> Ten
 
 
 def as_intrinsics(intrinsics: Any, image: Any, height: int, width: int) -> tuple[Tensor, str | None]:
-    """[3, 3] float32, and a notice if the camera had to be guessed or looks odd.
+    """`as_camera` for those who work on the picture as it is: a lens that bends is refused."""
+    camera, lens, notice = as_camera(intrinsics, image, height, width)
+    if lens is not None:
+        raise InputError(
+            f"{shown(intrinsics)} has a {lens.kind} lens, and this works on undistorted pictures: "
+            f"undistort first "
+            "(gbpn.lens.undistorted_picture) and give fx, fy, cx, cy"
+        )
+    return camera, notice
 
-    Four numbers fx, fy, cx, cy; a 3×3 matrix; a file with either; or None: the focal length that the picture
-    file's EXIF gives, else a field of view of 60° across the longer side. In pixels or shares of the size.
+
+def as_camera(
+    intrinsics: Any, image: Any, height: int, width: int, *, number: int | None = None
+) -> tuple[Tensor, Lens | None, str | None]:
+    """[3, 3] float32, a lens if there is one, and a notice if the camera had to be guessed or looks odd.
+
+    Four numbers fx, fy, cx, cy; a 3×3 matrix; a file, see `formats.camera_files`, of which `number` chooses
+    the camera of a Kalibr chain; or None: the focal length that the picture file's EXIF gives, else a field
+    of view of 60° across the longer side. In pixels or shares of the size.
     """
     if intrinsics is not None:
         with taking("intrinsics", "fx, fy, cx, cy, a 3×3 matrix or a file of either"):
             if isinstance(intrinsics, str | os.PathLike):
-                return fitted_intrinsics(read_intrinsics(Path(intrinsics)), height, width)
+                path = image if isinstance(image, str | os.PathLike) else None
+                return _file_camera(
+                    Path(intrinsics), None if path is None else Path(path), height, width, number
+                )
             values = _plain(intrinsics).numpy() if isinstance(intrinsics, Tensor) else numeric(intrinsics)
-            return fitted_intrinsics(intrinsics_of(np.squeeze(values).astype(np.float64)), height, width)
+            given = intrinsics_of(np.squeeze(values).astype(np.float64))
+            matrix, notice = fitted_intrinsics(given, height, width)
+            return matrix, None, notice
+    guess, told = _guessed(image, height, width)
+    return guess, None, told
+
+
+def _file_camera(
+    path: Path, image: Path | None, height: int, width: int, number: int | None
+) -> tuple[Tensor, Lens | None, str | None]:
+    camera, resize = resized(read_camera(path, number=number, image=image), height, width)
+    matrix, odd = fitted_intrinsics(camera.intrinsics.float(), height, width)
+    told = (resize, odd, None if camera.lens is None else UNDISTORTED)
+    return matrix, camera.lens, "; ".join(text for text in told if text) or None
+
+
+def _guessed(image: Any, height: int, width: int) -> tuple[Tensor, str]:
+    """The camera of a picture of which nothing was said."""
     guess = default_intrinsics(height, width)
     focal = _exif_focal(image, max(height, width))
     if focal is None:

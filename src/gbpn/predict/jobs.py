@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import errno
-import glob
 import json
 import zlib
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import numpy as np
@@ -17,11 +16,16 @@ from torch import Tensor
 
 from gbpn.atomic_files import checksum, remove_leftovers, write_text
 from gbpn.errors import GbpnError, InputError
-from gbpn.formats.images import SUFFIXES
+from gbpn.formats.colmap_layout import model_folders
+from gbpn.formats.images import SUFFIXES, write_image
 from gbpn.model import Model
+from gbpn.predict import pairing
 from gbpn.predict.completed import CompletedDepth, output_names
 from gbpn.predict.completer import DepthCompleter
-from gbpn.predict.sources import MEASUREMENTS, Sensor, is_colmap
+from gbpn.predict.inputs import UNDISTORTED
+from gbpn.predict.pairing import Job
+from gbpn.predict.sources import MEASUREMENTS, Sensor
+from gbpn.predict.stream import StreamCompleter
 from gbpn.validity import measured
 
 __all__ = ["FULL", "LONGEST_MESSAGE", "Job", "Outcome", "Run", "plan"]
@@ -33,25 +37,13 @@ LONGEST_MESSAGE = 500
 
 
 @dataclass(frozen=True, kw_only=True)
-class Job:
-    """One image to complete."""
-
-    image: Path
-    sparse: Path | None
-    """None: from points or a reconstruction."""
-    name: str
-    """What its outputs are called."""
-    problem: str = ""
-    """Why it cannot be done, if that is known beforehand."""
-
-
-@dataclass(frozen=True, kw_only=True)
 class Outcome:
     """What became of a frame."""
 
     job: Job
     state: str
-    """"written", "kept" (was there already) or "failed"."""
+    """"written", "kept" (was there already), "left out" (there is nothing to complete it from) or
+    "failed"."""
     message: str = ""
     notices: tuple[str, ...] = ()
     dropped: int = 0
@@ -59,50 +51,48 @@ class Outcome:
     files: tuple[Path, ...] = ()
 
 
-def plan(images: str, sparse: str | None, *, others: bool = False, by_order: bool = False) -> list[Job]:
-    """Pair images with measurements: a file with a file, folders and globs by name (or by order).
+def plan(
+    images: str,
+    sparse: str | None,
+    *,
+    others: bool = False,
+    by_order: bool = False,
+    tolerance: float | None = None,
+) -> list[Job]:
+    """Pair images with measurements: a file with a file, folders and globs by name (or by order, or in time).
 
-    `others`: measurements come from elsewhere as well, so an image may have no file of its own.
+    others     measurements come from elsewhere as well, so an image may have no file of its own
+    tolerance  seconds: the names are times, and the nearest measurement within this is taken
+
+    A list of TUM's associations gives both; a COLMAP project gives measurements, its pictures may be in
+    subfolders.
     """
-    pictures = _files(images, SUFFIXES, "image")
+    if sparse is None and Path(images).suffix == ".txt":
+        return pairing.jobs_of_associations(Path(images))
+    if sparse is not None and model_folders(sparse):
+        return pairing.jobs_of_project(images)
+    if tolerance is not None and sparse is not None:
+        return pairing.jobs_in_time(images, sparse, tolerance)
+    pictures = pairing.files(images, SUFFIXES, "image")
     single = Path(images).is_file()
-    if sparse is None or is_colmap(Path(sparse)):
-        if sparse is None and not others:
+    if sparse is None:
+        if not others:
             raise InputError("measurements are needed: a SPARSE file or folder, or --points x,y,depth")
         pairs: list[tuple[Path, Path | None]] = [(picture, None) for picture in pictures]
     elif single and not Path(sparse).is_dir():
-        pairs = [(pictures[0], _files(sparse, MEASUREMENTS, "sparse depth")[0])]
+        pairs = [(pictures[0], pairing.files(sparse, MEASUREMENTS, "sparse depth")[0])]
     elif not single and Path(sparse).is_file():
         raise InputError(
             f"{len(pictures)} images and one file {sparse}: give a folder with one file per image"
         )
     else:
-        pairs = _paired(pictures, _files(sparse, MEASUREMENTS, "sparse depth"), by_order, single)
+        pairs = _paired(pictures, pairing.files(sparse, MEASUREMENTS, "sparse depth"), by_order, single)
     frames = [
         Job(image=image, sparse=file, name=image.stem, problem="" if file or others else "no sparse depth")
         for image, file in pairs
     ]
-    if sparse is not None and is_colmap(Path(sparse)):
-        frames = [replace(frame, problem="") for frame in frames]
-    _require_distinct(frames)
+    pairing.require_distinct(frames)
     return frames
-
-
-def _files(where: str, suffixes: Sequence[str], what: str) -> list[Path]:
-    path = Path(where)
-    if path.is_dir():
-        found = sorted(
-            p for p in path.iterdir() if p.suffix.lower() in suffixes and not p.name.startswith(".")
-        )
-        if not found:
-            raise InputError(f"{where}: no {what} in this folder; known are {', '.join(suffixes)}")
-        return found
-    if path.exists():
-        return [path]
-    found = sorted(Path(p) for p in glob.glob(where, recursive=True))
-    if not found:
-        raise InputError(f"{where}: no such {what}")
-    return found
 
 
 def _paired(
@@ -123,17 +113,9 @@ def _paired(
     if not any(file for _, file in pairs) or (single and pairs[0][1] is None):
         raise InputError(
             f"no sparse depth has the name of its image: {images[0].name} and {files[0].name}: "
-            "name them alike, or pair them with --by-order"
+            "name them alike, or pair them with --by-order, or times with --pair nearest"
         )
     return pairs
-
-
-def _require_distinct(frames: list[Job]) -> None:
-    seen: dict[str, Path] = {}
-    for frame in frames:
-        if frame.name in seen:
-            raise InputError(f"{seen[frame.name]} and {frame.image} would be written to the same files")
-        seen[frame.name] = frame.image
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,7 +147,8 @@ class Run:
     def all(self, frames: Sequence[Job], workers: int = 1) -> Iterator[Outcome]:
         """Outcomes as frames end; at most `workers` frames are in memory at a time."""
         identity = self._identity()
-        remove_leftovers(self.output)
+        for folder in {(self.output / frame.name).parent for frame in frames}:
+            remove_leftovers(folder)
         if workers == 1:
             for frame in frames:
                 yield self.one(frame, identity)
@@ -204,11 +187,14 @@ class Run:
     def _one(self, job: Job, identity: dict[str, Any]) -> Outcome:
         if job.problem:
             raise InputError(f"{job.image}: {job.problem}")
-        record = {**identity, "inputs": [_state(p) for p in (job.image, job.sparse) if p]}
+        if job.left_out:
+            return Outcome(job=job, state="left out", message=job.left_out)
+        record = {**identity, **job.settings, "inputs": [_state(p) for p in (job.image, job.sparse) if p]}
         place = self.output / f"{job.name}.json"
         if not self.again and (files := _finished(place, record)):
             return Outcome(job=job, state="kept", files=tuple(files))
-        result = self.completer.complete(self.sensor.read(job.image, job.sparse), sigmas=True)
+        inputs = self.sensor.read(job.image, job.sparse) if job.read is None else job.read()
+        result = self.completer.complete(inputs, sigmas=True)
         try:
             files = self._write(result, job.name, place, record)
         except OSError as error:
@@ -225,7 +211,10 @@ class Run:
     def _write(self, result: CompletedDepth, name: str, place: Path, record: dict[str, Any]) -> list[Path]:
         """The old record goes first and the new one comes last: there is none beside files of two runs."""
         place.unlink(missing_ok=True)
-        files = result.save(self.output, name, cloud=self.cloud)
+        files = result.save(place.parent, PurePosixPath(name).name, cloud=self.cloud)
+        if any(UNDISTORTED in notice for notice in result.notices):  # depth is of no use without its picture
+            files.append(place.parent / f"{PurePosixPath(name).name}_undistorted.png")
+            write_image(files[-1], result.image)
         facts = {
             "measurements": int(measured(result.sparse).sum()),
             "dropped": _points(result),
@@ -244,7 +233,9 @@ class Run:
             for name, value in vars(self.sensor).items()
             if name != "reconstruction"
         }
+        stream = completer.settings() if isinstance(completer, StreamCompleter) else {}
         return {
+            **stream,
             "model": completer.model.config.name,
             "weights": _weights_checksum(completer.model),
             "iterations": list(completer.iterations),

@@ -19,7 +19,7 @@ from gbpn.mrf import MRF
 from gbpn.pipeline import Pipeline, SparseDepth, StageResult
 from gbpn.predict import resizing
 from gbpn.predict.completed import CompletedDepth
-from gbpn.predict.inputs import as_image, as_intrinsics
+from gbpn.predict.inputs import as_image, as_intrinsics, as_sparse
 from gbpn.predict.suggestion import Suggestion, suggest
 
 __all__ = ["Measurement", "Numbers", "Outlier", "Session"]
@@ -28,7 +28,7 @@ _STAGES = ("first", "last")
 _FEWEST_FOR_SPREAD = 8
 """Measurements from which on their own disagreement says what is usual."""
 _OLDEST = 2
-"""Messages start anew before they have seen more than this many times the trained number of iterations."""
+"""`Session.oldest`, unless told otherwise."""
 Numbers = float | Sequence[float] | np.ndarray | Tensor
 
 
@@ -82,6 +82,8 @@ class Session:
             raise InputError(f"stage must be 'first' or 'last' and warm at least 1; got {stage!r}, {warm}")
         self.pipeline, self.device, self.warm = pipeline, device, warm
         self.two_stages = stage == "last" and pipeline.second is not None
+        self.oldest: float = _OLDEST
+        """Messages start anew before they have seen more than this many times the trained iterations."""
         self.iterations = 0
         """Of the first stage since its messages were empty: after a cold start, as trained."""
         self._points: dict[tuple[int, int], Measurement] = {}
@@ -116,6 +118,17 @@ class Session:
         for place in places:
             self._points.pop(place, None)
         self._messages = self._result = None
+
+    def measure(self, sparse: Any) -> None:
+        """All measurements anew: a map [H, W] in metres, 0 where not measured; those of a video's next frame.
+
+        Unlike after `remove`, the messages stay, and with them some of the old evidence, which fades.
+        """
+        depth = as_sparse(sparse, *self._image.shape[1:])[0].numpy()
+        rows, columns = np.nonzero(depth)
+        new = self._read(columns, rows, depth[rows, columns], None)
+        self._points = {(one.x, one.y): one for one in new}
+        self._result = None
 
     def restart(self) -> None:
         """Forget all messages, so that the next look is that of a new session; the measurements stay."""
@@ -331,7 +344,7 @@ class Session:
             self._messages = None if moved else self._messages
             self._unit = fresh
         trained = self.pipeline.iterations[0]
-        if self._messages is None or self.iterations + self.warm > _OLDEST * trained:
+        if self._messages is None or self.iterations + self.warm > self.oldest * trained:
             self._messages, self.iterations = None, trained
         else:
             self.iterations += self.warm

@@ -11,27 +11,29 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gbpn.border import shown
 from gbpn.camera import fitted_intrinsics
 from gbpn.errors import InputError
 from gbpn.formats import colmap
-from gbpn.formats.calibration import intrinsics_of, kitti_calibration, read_extrinsics, read_intrinsics
+from gbpn.formats.calibration import intrinsics_of, kitti_calibration
+from gbpn.formats.camera_files import CAMERA_FILES, read_transform, require_camera_file
+from gbpn.formats.colmap_layout import registered
 from gbpn.formats.depth_files import require_scale
 from gbpn.formats.images import orientation_notice
 from gbpn.formats.point_clouds import read_points
 from gbpn.formats.point_tables import POINT_TABLES
-from gbpn.predict.inputs import FrameInputs, as_image, as_intrinsics, as_sparse
+from gbpn.lens import Lens, undistorted_picture, undistorted_sparse
+from gbpn.predict.inputs import UNDISTORTED, FrameInputs, as_camera, as_image, as_sparse
 from gbpn.sensors.projection import points_to_sparse, project, remove_see_through
 from gbpn.validity import measured
 
-__all__ = ["MEASUREMENTS", "Sensor", "is_colmap", "parse_intrinsics", "parse_point"]
+__all__ = ["MEASUREMENTS", "Sensor", "parse_intrinsics", "parse_point"]
 
 _DEPTH_FILES = (".png", ".tif", ".tiff", ".npy", ".npz", ".exr")
 _CLOUDS = (".bin", ".ply", ".pcd", ".las", ".laz")
 MEASUREMENTS = (*_DEPTH_FILES, *_CLOUDS, *POINT_TABLES)
 """Suffixes of files that can hold the measurements of one frame."""
-_DISTORTED = 1.0
-"""Pixels of lens distortion above which a notice says so."""
+_KITTI_CAMERA = 2
+"""The left colour camera."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,8 +50,10 @@ class Sensor:
     """File with the cloud-to-camera matrix."""
     calib: Path | None = None
     """KITTI calibration file or folder, instead of intrinsics and extrinsics."""
-    camera: int = 2
-    """Which KITTI camera."""
+    camera: int | None = None
+    """Which camera of a KITTI calibration, by default 2, or of a Kalibr chain, by default the first."""
+    rectified: bool = False
+    """Whether the pictures are undistorted already, whatever lens the camera file has."""
     units: float = 1.0
     """Metres per unit of a COLMAP model."""
     reconstruction: colmap.Reconstruction | None = None
@@ -64,8 +68,13 @@ class Sensor:
 
     def read(self, image: Path, sparse: Path | None) -> FrameInputs:
         """One frame with its measurements and its camera."""
-        picture = as_image(image)
+        return self.of_picture(as_image(image), image, sparse)
+
+    def of_picture(self, picture: Tensor, image: Path, sparse: Path | None) -> FrameInputs:
+        """The same for a picture [3, H, W] that was read already; `image` is where it came from."""
         depth, camera, notices = self.measure(image, sparse, *picture.shape[1:])
+        if (lens := self.lens(image, *picture.shape[1:])) is not None:
+            picture = undistorted_picture(picture, camera, lens)
         inputs = FrameInputs(
             image=picture, sparse=depth, intrinsics=camera, notices=notices, scale=self.scale
         )
@@ -78,29 +87,49 @@ class Sensor:
     ) -> tuple[Tensor, Tensor, tuple[str, ...]]:
         """Measurements [1, H, W], camera [3, 3] and notices of a frame; `image` is read for EXIF only."""
         depth = torch.zeros(1, height, width)
-        camera, notice = as_intrinsics(self.intrinsics, image, height, width)
+        camera, lens, notice = self._camera(image, height, width)
         notices = [notice] if notice else []
+        straight = True
         if self.reconstruction is not None:
             depth, camera, notices = self._from_colmap(self.reconstruction, image, height, width)
+            lens = self.lens(image, height, width)
         elif sparse is not None and self._is_cloud(sparse):
-            depth, camera, notices = self._from_cloud(sparse, height, width)
+            depth, camera, notices = self._from_cloud(sparse, image, height, width)
         elif sparse is not None:
-            depth = as_sparse(sparse, height, width, self.scale)
+            depth, straight = as_sparse(sparse, height, width, self.scale), False
+        if lens is not None and not straight:
+            depth = undistorted_sparse(depth, camera, lens)
         if self.points:
             more = points_to_sparse(torch.tensor(self.points), height, width)
+            more = more if lens is None else undistorted_sparse(more, camera, lens)
             depth = torch.where(measured(more), more, depth)
         if turned := orientation_notice(image):
             notices.insert(0, turned)
         return depth, camera, tuple(notices)
 
+    def lens(self, image: Path, height: int, width: int) -> Lens | None:
+        """The lens that pictures are freed from; clouds and models are projected without it."""
+        if self.reconstruction is not None:
+            return None if self.rectified else registered(self.reconstruction, image, height, width).lens
+        return self._camera(image, height, width)[1] if self.calib is None else None
+
+    def _camera(self, image: Path, height: int, width: int) -> tuple[Tensor, Lens | None, str | None]:
+        matrix, lens, notice = as_camera(self.intrinsics, image, height, width, number=self.camera)
+        if lens is not None and self.rectified:
+            told = [part for part in (notice or "").split("; ") if part != UNDISTORTED]
+            return matrix, None, "; ".join(told) or None
+        return matrix, lens, notice
+
     def _is_cloud(self, sparse: Path) -> bool:
         located = self.calib is not None or self.extrinsics is not None
         return sparse.suffix.lower() in _CLOUDS or (located and sparse.suffix.lower() == ".npy")
 
-    def _from_cloud(self, cloud: Path, height: int, width: int) -> tuple[Tensor, Tensor, list[str]]:
+    def _from_cloud(
+        self, cloud: Path, image: Path, height: int, width: int
+    ) -> tuple[Tensor, Tensor, list[str]]:
         to_camera: Tensor | None
         if self.calib is not None:
-            calibration = kitti_calibration(self.calib, self.camera)
+            calibration = kitti_calibration(self.calib, _KITTI_CAMERA if self.camera is None else self.camera)
             camera, notice = fitted_intrinsics(calibration.intrinsics, height, width)
             to_camera = calibration.to_camera
         elif self.intrinsics is None:
@@ -109,8 +138,8 @@ class Sensor:
                 "camera coordinates already, --extrinsics"
             )
         else:
-            camera, notice = as_intrinsics(self.intrinsics, None, height, width)
-            to_camera = None if self.extrinsics is None else read_extrinsics(self.extrinsics)
+            camera, _, notice = self._camera(image, height, width)
+            to_camera = None if self.extrinsics is None else read_transform(self.extrinsics)
         points = read_points(cloud)
         depth = remove_see_through(project(points, camera, height, width, to_camera))
         if not bool(measured(depth).any()):
@@ -123,33 +152,16 @@ class Sensor:
     def _from_colmap(
         self, model: colmap.Reconstruction, image: Path, height: int, width: int
     ) -> tuple[Tensor, Tensor, list[str]]:
-        found = [p for p in model.pictures if p.name == image.name or Path(p.name).name == image.name]
-        if len(found) != 1:
-            known = shown(", ".join(p.name for p in model.pictures[:3]))
-            raise InputError(
-                f"{image.name} is registered {len(found)} times in the COLMAP model, which knows {known}, …"
-            )
-        camera = model.cameras.get(found[0].camera)
-        if camera is not None and (camera.height, camera.width) != (height, width):
-            raise InputError(
-                f"{image} is {height}×{width}, but COLMAP saw it as "
-                f"{shown(camera.height)}×{shown(camera.width)}: give the picture that was reconstructed"
-            )
-        view = colmap.sparse_view(model, found[0], self.units)
+        found = registered(model, image, height, width)
+        view = colmap.sparse_view(model, found.picture, self.units, camera=found.camera, undistorted=True)
         notices = []
         if self.units == 1:
             notices.append("COLMAP depth is in the model's own unit: --units METRES makes it metres")
-        if view.distortion > _DISTORTED:
-            notices.append(
-                f"lens distortion moves points by up to {view.distortion:.1f} pixels: "
-                "run 'colmap image_undistorter' first if that matters"
-            )
+        if found.resized:
+            notices.append("COLMAP saw the pictures in another size: its cameras are resized with them")
+        if found.lens is not None and not self.rectified:
+            notices.append(UNDISTORTED)
         return view.sparse, view.intrinsics, notices
-
-
-def is_colmap(path: Path) -> bool:
-    """Whether a folder holds a COLMAP model."""
-    return any((path / f"cameras{suffix}").is_file() for suffix in (".bin", ".txt"))
 
 
 def parse_point(text: str) -> tuple[float, float, float]:
@@ -165,8 +177,8 @@ def parse_intrinsics(text: str | None) -> Tensor | Path | None:
     """ "fx,fy,cx,cy", or a file with that or a matrix, which must be readable now."""
     if text is None:
         return None
-    if (path := Path(text)).is_file() or path.suffix in (".txt", ".json", ".npy"):
-        read_intrinsics(path)
+    if (path := Path(text)).is_file() or path.suffix.lower() in CAMERA_FILES:
+        require_camera_file(path)
         return path
     try:
         numbers: Any = [float(word) for word in text.replace(",", " ").split()]

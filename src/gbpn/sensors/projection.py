@@ -10,7 +10,7 @@ from gbpn.border import require_size
 from gbpn.camera import nearest_wins, require_camera
 from gbpn.errors import InputError
 
-__all__ = ["FARTHEST", "NEAREST", "points_to_sparse", "project", "remove_see_through"]
+__all__ = ["FARTHEST", "NEAREST", "points_to_sparse", "project", "projected_indices", "remove_see_through"]
 
 NEAREST = 0.1
 """Metres; points nearer to the camera plane are not in the picture."""
@@ -23,6 +23,29 @@ def project(
     points: np.ndarray, intrinsics: Tensor, height: int, width: int, to_camera: Tensor | None = None
 ) -> Tensor:
     """[1, height, width] float32 depth of [N, 3] points; the nearest wins where several meet in a pixel."""
+    x, y, depth, _ = _seen(points, intrinsics, height, width, to_camera)
+    return torch.from_numpy(nearest_wins(x, y, depth, height, width))[None]
+
+
+def projected_indices(
+    points: np.ndarray, intrinsics: Tensor, height: int, width: int, to_camera: Tensor | None = None
+) -> tuple[Tensor, np.ndarray]:
+    """As `project`, and [height, width] which point is in each pixel, −1 where none is."""
+    x, y, depth, number = _seen(points, intrinsics, height, width, to_camera)
+    column, row = np.rint(x).astype(np.int64), np.rint(y).astype(np.int64)
+    inside = (column >= 0) & (column < width) & (row >= 0) & (row < height)
+    order = np.flatnonzero(inside)[np.argsort(-depth[inside], kind="stable")]  # the nearest is written last
+    index = np.full((height, width), -1, np.int64)
+    sparse = np.zeros((height, width), np.float32)
+    index[row[order], column[order]] = number[order]
+    sparse[row[order], column[order]] = depth[order]
+    return torch.from_numpy(sparse)[None], index
+
+
+def _seen(
+    points: np.ndarray, intrinsics: Tensor, height: int, width: int, to_camera: Tensor | None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Pixel x, y and depth of the points before the camera, and which points these are."""
     if points.ndim != 2 or points.shape[1] != 3:
         raise InputError(f"points must be [N, 3]; got {list(points.shape)}")
     require_size("a depth map", height, width)
@@ -35,11 +58,12 @@ def project(
             if not np.isfinite(matrix).all():
                 raise InputError("the cloud-to-camera matrix must be finite; got NaN or infinity")
             seen = seen @ matrix[:3, :3].T + matrix[:3, 3]
-        seen = seen[(seen[:, 2] > NEAREST) & (seen[:, 2] < FARTHEST)]
+        number = np.flatnonzero((seen[:, 2] > NEAREST) & (seen[:, 2] < FARTHEST))
+        seen = seen[number]
         pixel = seen @ camera.T
         x, y = pixel[:, 0] / pixel[:, 2], pixel[:, 1] / pixel[:, 2]
         inside = (np.abs(x) < 1e6) & (np.abs(y) < 1e6)  # beyond, rounding to integers is not safe
-    return torch.from_numpy(nearest_wins(x[inside], y[inside], seen[inside, 2], height, width))[None]
+    return x[inside], y[inside], seen[inside, 2], number[inside]
 
 
 def remove_see_through(sparse: Tensor, *, rows: int = 5, columns: int = 4, step: float = 0.1) -> Tensor:

@@ -146,6 +146,8 @@ class Recipe:
         return recipe
 
     def _changed_one(self, key: str, text: str) -> Recipe:
+        if key == "dataset.kind":
+            key = "dataset"
         for prefix, name in (
             ("model.", "model_options"),
             ("dataset.", "dataset_options"),
@@ -234,7 +236,31 @@ POOL = replace(_NYUV2, dataset="pool", augmentation="varied")
 
 _SYNTHETIC = replace(SMALL, dataset="synthetic", dataset_options={}, steps=4_000, validate_every=500)
 
-RECIPES = {"nyuv2": _NYUV2, "kitti": _KITTI, "pool": POOL, "small": SMALL, "synthetic": _SYNTHETIC}
+_FOLDER = replace(
+    SMALL,
+    start_from="default",
+    imagenet=False,
+    freeze_statistics=True,
+    loss="model",
+    dataset="folder",
+    dataset_options={"holdout": 0.1},
+    augmentation_options={"native": 0.7},
+    steps=2_000,
+    batch=4,
+    peak_rate=2e-4,
+    average_from=500,
+    validate_every=250,
+)
+"""From the default weights to a folder of one's own: short, with a small rate, norms as they are."""
+
+RECIPES = {
+    "nyuv2": _NYUV2,
+    "kitti": _KITTI,
+    "pool": POOL,
+    "small": SMALL,
+    "synthetic": _SYNTHETIC,
+    "folder": _FOLDER,
+}
 """By name, as `gbpn train NAME` takes them."""
 
 

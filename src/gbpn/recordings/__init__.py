@@ -1,0 +1,1 @@
+"""What sensors recorded: moments in time, ROS bags and MCAP, video."""
