@@ -41,6 +41,8 @@ class CompletedDepth:
     """[3, 3]."""
     notices: tuple[str, ...] = field(default=())
     """What was assumed or is out of the model's range, in words."""
+    areas: tuple[int, int] | None = None
+    """(h, w) of a smaller depth map whose means stand at the centres of their areas; None: single pixels."""
 
     @property
     def depth(self) -> Array:
