@@ -5,7 +5,7 @@ python scripts/measure_upscaling.py --large
 
 SCENE is a folder with color/, depth/ (16-bit millimetres) and meta.json (K). Depth is reduced to the means of
 whole blocks of `factor` pixels; blocks with a hole are holes. Errors count where bilinear enlargement has an
-answer from whole blocks only. --large completes 256×192 to 1920×1440 of an invented room, with time and memory.
+answer from whole blocks only. --large completes 256×192 to 1920×1440 of an invented room, with its cost.
 """
 
 from __future__ import annotations
@@ -109,7 +109,9 @@ def large(completer: gbpn.DepthCompleter) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("scenes", nargs="*", type=Path)
     parser.add_argument("--factor", type=int, default=5)
     parser.add_argument("--frames", type=int, default=10)

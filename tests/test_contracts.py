@@ -35,6 +35,7 @@ LAYERS = {
     ),
     "boxes": ("config", "depth_unit", "distribution", "mrf", "padding", "sample"),
     "workers": (
+        "areas",
         "baselines",
         "formats",
         "gbp",

@@ -67,9 +67,14 @@ class AreaGrid:
         return row[:, None], column
 
     def means(self, maps: Tensor) -> Tensor:
-        """[..., H, W] → [..., h, w]: the mean of every area."""
-        means: Tensor = self.rows.to(maps) @ maps @ self.columns.to(maps).T
-        return means
+        """[..., H, W] → [..., h, w]: the mean of every area; NaN where any of its pixels is not finite."""
+        rows, columns = self.rows.to(maps), self.columns.to(maps).T
+        absent = ~torch.isfinite(maps)
+        if not bool(absent.any()):
+            return rows @ maps @ columns
+        # zeros, since a product with NaN would reach all areas of its row and column
+        means = rows @ torch.where(absent, 0.0, maps) @ columns
+        return torch.where(rows @ absent.to(maps) @ columns > 0, torch.nan, means)
 
     def at_centres(self, maps: Tensor) -> Tensor:
         """[..., H, W] → [..., h, w]: the values of the centre pixels."""

@@ -8,7 +8,20 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from gbpn.cli import bench, complete, convert, demo, eval, export, info, project, studio, suggest, train
+from gbpn.cli import (
+    bench,
+    complete,
+    convert,
+    demo,
+    eval,
+    export,
+    info,
+    merge,
+    project,
+    studio,
+    suggest,
+    train,
+)
 from gbpn.errors import GbpnError
 
 app = typer.Typer(
@@ -25,6 +38,7 @@ app.command("demo")(demo.demo)
 app.command("eval")(eval.evaluate)
 app.command("export")(export.export)
 app.command("info")(info.info)
+app.command("merge")(merge.merge)
 app.command("project")(project.project)
 app.command("serve")(studio.serve)
 app.command("studio")(studio.studio)

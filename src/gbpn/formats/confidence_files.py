@@ -41,7 +41,9 @@ def read_weights(path: str | Path) -> np.ndarray:
 
 def weights_of(values: np.ndarray) -> np.ndarray:
     """[h, w] float32 weights of numbers as a sensor gives them; see the top of this file."""
-    stored = np.squeeze(np.asarray(values))
+    stored = np.asarray(values)
+    if stored.ndim == 3 and 1 in (stored.shape[0], stored.shape[2]):
+        stored = stored[0] if stored.shape[0] == 1 else stored[..., 0]
     if stored.ndim != 2 or stored.dtype.kind not in "fiub":
         raise InputError(f"a confidence is a map [h, w] of numbers; got {list(stored.shape)} {stored.dtype}")
     low, high = float(np.nanmin(stored)), float(np.nanmax(stored))

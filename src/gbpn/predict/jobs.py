@@ -22,6 +22,7 @@ from gbpn.model import Model
 from gbpn.predict.completed import CompletedDepth, output_names
 from gbpn.predict.completer import DepthCompleter
 from gbpn.predict.sources import MEASUREMENTS, Sensor, is_colmap
+from gbpn.predict.trust import SigmaLimit
 from gbpn.validity import measured
 
 __all__ = ["FULL", "LONGEST_MESSAGE", "Job", "Outcome", "Run", "plan"]
@@ -57,6 +58,8 @@ class Outcome:
     dropped: int = 0
     """Measurements that were not used, since the rest contradicts them."""
     files: tuple[Path, ...] = ()
+    change: float = 0.0
+    """Metres between a measurement and the depth given for it, at most; 0 where none was written."""
 
 
 def plan(images: str, sparse: str | None, *, others: bool = False, by_order: bool = False) -> list[Job]:
@@ -146,6 +149,12 @@ class Run:
     cloud: bool = False
     again: bool = False
     """Whether frames that were completed before are done anew."""
+    also: tuple[str, ...] = ()
+    """Further files, of `output_files.FORMATS`."""
+    max_sigma: SigmaLimit | None = None
+    """Of pixels that are trusted; None: the usual."""
+    keep_measured: bool = False
+    """Whether measured pixels come back as they were."""
 
     def check(self, frames: Sequence[Job]) -> None:
         """Raise if an output would replace an input, or the folder cannot be one."""
@@ -157,7 +166,7 @@ class Run:
         inputs = {path.resolve() for frame in frames for path in (frame.image, frame.sparse) if path}
         calibrated = self.completer.model.calibration is not None
         for frame in frames:
-            names = output_names(frame.name, calibrated=calibrated, cloud=self.cloud)
+            names = output_names(frame.name, calibrated=calibrated, cloud=self.cloud, also=self.also)
             for name in (*names, f"{frame.name}.json"):
                 if (self.output / name).resolve() in inputs:
                     raise InputError(f"{self.output / name} is an input and would be overwritten: other -o")
@@ -208,7 +217,10 @@ class Run:
         place = self.output / f"{job.name}.json"
         if not self.again and (files := _finished(place, record)):
             return Outcome(job=job, state="kept", files=tuple(files))
-        result = self.completer.complete(self.sensor.read(job.image, job.sparse), sigmas=True)
+        result = self.completer.complete(
+            self.sensor.read(job.image, job.sparse), sigmas=True, keep_measured=self.keep_measured
+        )
+        result = replace(result, max_sigma=self.max_sigma)
         try:
             files = self._write(result, job.name, place, record)
         except OSError as error:
@@ -219,17 +231,21 @@ class Run:
             state="written",
             notices=tuple(notice for notice in result.notices if notice != result.outlier_notice),
             dropped=int(result.dropped.sum()),
+            change=_change(result).get("largest", 0.0),
             files=(*files, place),
         )
 
     def _write(self, result: CompletedDepth, name: str, place: Path, record: dict[str, Any]) -> list[Path]:
         """The old record goes first and the new one comes last: there is none beside files of two runs."""
         place.unlink(missing_ok=True)
-        files = result.save(self.output, name, cloud=self.cloud)
+        files = result.save(self.output, name, cloud=self.cloud, also=self.also)
         facts = {
             "measurements": int(measured(result.sparse).sum()),
             "dropped": _points(result),
             "observed": float(result.observed.mean()),
+            "intrinsics": result.intrinsics.tolist(),
+            "size": list(result.depth.shape),
+            "change": _change(result),
             "notices": result.notices,
             "files": {file.name: _contents(file) for file in files},
         }
@@ -251,6 +267,9 @@ class Run:
             "solver": completer.solver,
             "outliers": completer.outliers,
             "cloud": self.cloud,
+            "also": list(self.also),
+            "max_sigma": str(self.max_sigma),
+            "keep_measured": self.keep_measured,
             "settings": settings,
         }
 
@@ -276,6 +295,12 @@ def _points(result: CompletedDepth) -> list[str]:
     """The measurements that were not used, each as --points takes it: x,y,depth."""
     depth = result.sparse[0].numpy()
     return [f"{x},{y},{depth[y, x]:g}" for y, x in np.argwhere(result.dropped)]
+
+
+def _change(result: CompletedDepth) -> dict[str, float]:
+    """Metres between the depth and the measurements: in the median, and at most."""
+    change = result.change
+    return {"median": float(np.median(change)), "largest": float(change.max())} if len(change) else {}
 
 
 def _contents(file: Path) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +18,11 @@ from gbpn.formats import colmap
 from gbpn.formats.calibration import intrinsics_of, kitti_calibration, read_extrinsics, read_intrinsics
 from gbpn.formats.depth_files import require_scale
 from gbpn.formats.images import orientation_notice
-from gbpn.formats.point_clouds import read_points
+from gbpn.formats.point_clouds import read_rated_points
 from gbpn.formats.point_tables import POINT_TABLES
-from gbpn.predict.inputs import FrameInputs, as_image, as_intrinsics, as_sparse
-from gbpn.sensors.projection import points_to_sparse, project, remove_see_through
+from gbpn.predict.inputs import FrameInputs, as_image, as_intrinsics, as_measurements
+from gbpn.predict.measurements import DepthSensor, Measurements, rated
+from gbpn.sensors.projection import points_to_sparse, project_values, remove_see_through
 from gbpn.validity import measured
 
 __all__ = ["MEASUREMENTS", "Sensor", "is_colmap", "parse_intrinsics", "parse_point"]
@@ -54,6 +55,14 @@ class Sensor:
     """Metres per unit of a COLMAP model."""
     reconstruction: colmap.Reconstruction | None = None
     """A COLMAP model with the frames in it."""
+    sigma: float | str | Path | None = None
+    """Of the measurements: metres, a share such as "1%", or a file or folder of maps."""
+    confidence: Path | None = None
+    """File or folder of maps, see `formats.confidence_files`."""
+    depth_camera: Tensor | Path | None = None
+    """Intrinsics of a depth camera that is not the colour camera."""
+    depth_extrinsics: Path | None = None
+    """File with the matrix depth camera to colour camera."""
 
     def __post_init__(self) -> None:
         if self.calib is not None and (self.intrinsics is not None or self.extrinsics is not None):
@@ -65,9 +74,16 @@ class Sensor:
     def read(self, image: Path, sparse: Path | None) -> FrameInputs:
         """One frame with its measurements and its camera."""
         picture = as_image(image)
-        depth, camera, notices = self.measure(image, sparse, *picture.shape[1:])
+        found, camera, notices = self.readings(image, sparse, *picture.shape[1:])
         inputs = FrameInputs(
-            image=picture, sparse=depth, intrinsics=camera, notices=notices, scale=self.scale
+            image=picture,
+            sparse=found.sparse,
+            intrinsics=camera,
+            notices=notices,
+            scale=self.scale,
+            std=found.std,
+            weight=found.weight,
+            areas=found.areas,
         )
         if inputs.doubt is not None and self.scale is None:
             raise InputError(f"{sparse or 'points'}: {inputs.doubt}; --scale 1 if these are metres")
@@ -77,27 +93,47 @@ class Sensor:
         self, image: Path, sparse: Path | None, height: int, width: int
     ) -> tuple[Tensor, Tensor, tuple[str, ...]]:
         """Measurements [1, H, W], camera [3, 3] and notices of a frame; `image` is read for EXIF only."""
-        depth = torch.zeros(1, height, width)
+        found, camera, notices = self.readings(image, sparse, height, width)
+        return found.sparse, camera, notices
+
+    def readings(
+        self, image: Path, sparse: Path | None, height: int, width: int
+    ) -> tuple[Measurements, Tensor, tuple[str, ...]]:
+        """As `measure`, with all that is known of the measurements."""
+        found = Measurements(sparse=torch.zeros(1, height, width))
+        sensor = self.depth_sensor(sparse or image)
         camera, notice = as_intrinsics(self.intrinsics, image, height, width)
         notices = [notice] if notice else []
         if self.reconstruction is not None:
-            depth, camera, notices = self._from_colmap(self.reconstruction, image, height, width)
+            found, camera, notices = self._from_colmap(self.reconstruction, image, height, width)
+            found = rated(found, sensor)
         elif sparse is not None and self._is_cloud(sparse):
-            depth, camera, notices = self._from_cloud(sparse, height, width)
+            found, camera, notices = self._from_cloud(sparse, height, width)
+            found = rated(found, sensor)
         elif sparse is not None:
-            depth = as_sparse(sparse, height, width, self.scale)
+            found = as_measurements(sparse, height, width, self.scale, sensor, camera)
+            notices += [found.notice] if found.notice else []
         if self.points:
-            more = points_to_sparse(torch.tensor(self.points), height, width)
-            depth = torch.where(measured(more), more, depth)
+            found = _with_points(found, points_to_sparse(torch.tensor(self.points), height, width))
         if turned := orientation_notice(image):
             notices.insert(0, turned)
-        return depth, camera, tuple(notices)
+        return found, camera, tuple(notices)
+
+    def depth_sensor(self, of: Path) -> DepthSensor:
+        """What is known of the sensor for the frame whose measurements or picture are `of`."""
+        sigma = self.sigma
+        return DepthSensor(
+            sigma=_file_of(sigma, of, "--sigma") if isinstance(sigma, Path) else sigma,
+            confidence=None if self.confidence is None else _file_of(self.confidence, of, "--confidence"),
+            intrinsics=self.depth_camera,
+            to_image=self.depth_extrinsics,
+        )
 
     def _is_cloud(self, sparse: Path) -> bool:
         located = self.calib is not None or self.extrinsics is not None
         return sparse.suffix.lower() in _CLOUDS or (located and sparse.suffix.lower() == ".npy")
 
-    def _from_cloud(self, cloud: Path, height: int, width: int) -> tuple[Tensor, Tensor, list[str]]:
+    def _from_cloud(self, cloud: Path, height: int, width: int) -> tuple[Measurements, Tensor, list[str]]:
         to_camera: Tensor | None
         if self.calib is not None:
             calibration = kitti_calibration(self.calib, self.camera)
@@ -111,18 +147,22 @@ class Sensor:
         else:
             camera, notice = as_intrinsics(self.intrinsics, None, height, width)
             to_camera = None if self.extrinsics is None else read_extrinsics(self.extrinsics)
-        points = read_points(cloud)
-        depth = remove_see_through(project(points, camera, height, width, to_camera))
+        points, std, weight = read_rated_points(cloud)
+        maps = project_values(points, [std, weight], camera, height, width, to_camera)
+        depth = remove_see_through(maps[:1])
         if not bool(measured(depth).any()):
             raise InputError(
                 f"{cloud}: none of its {len(points)} points falls into the {width}×{height} picture: check "
                 "the extrinsics (cloud to camera, x right, y down, z ahead) and the intrinsics"
             )
-        return depth, camera.float(), [notice] if notice else []
+        found = Measurements(sparse=depth, std=maps[1:2] if std is not None else None)
+        if weight is not None:
+            found = replace(found, sparse=torch.where(maps[-1:] > 0, depth, 0.0), weight=maps[-1:])
+        return found, camera.float(), [notice] if notice else []
 
     def _from_colmap(
         self, model: colmap.Reconstruction, image: Path, height: int, width: int
-    ) -> tuple[Tensor, Tensor, list[str]]:
+    ) -> tuple[Measurements, Tensor, list[str]]:
         found = [p for p in model.pictures if p.name == image.name or Path(p.name).name == image.name]
         if len(found) != 1:
             known = shown(", ".join(p.name for p in model.pictures[:3]))
@@ -144,7 +184,29 @@ class Sensor:
                 f"lens distortion moves points by up to {view.distortion:.1f} pixels: "
                 "run 'colmap image_undistorter' first if that matters"
             )
-        return view.sparse, view.intrinsics, notices
+        return Measurements(sparse=view.sparse, weight=view.weight), view.intrinsics, notices
+
+
+def _with_points(found: Measurements, more: Tensor) -> Measurements:
+    """The measurements and points [1, H, W] given by hand, which count fully."""
+    there = measured(more)
+    return replace(
+        found,
+        sparse=torch.where(there, more, found.sparse),
+        std=None if found.std is None else torch.where(there, 0.0, found.std),
+        weight=None if found.weight is None else torch.where(there, 1.0, found.weight),
+        areas=None,
+    )
+
+
+def _file_of(place: Path, frame: Path, option: str) -> Path:
+    """The file for a frame: `place` itself, or the one of the frame's name in it."""
+    if not place.is_dir():
+        return place
+    found = sorted(file for file in place.iterdir() if file.stem == frame.stem)
+    if len(found) != 1:
+        raise InputError(f"{option} {place}: wanted one file called {frame.stem}; got {len(found)}")
+    return found[0]
 
 
 def is_colmap(path: Path) -> bool:

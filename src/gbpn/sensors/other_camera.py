@@ -46,7 +46,7 @@ def reprojected(
     x, y, z = moved[:, ahead]
     camera = intrinsics.double().numpy()
     column, row = camera[0, 0] * x / z + camera[0, 2], camera[1, 1] * y / z + camera[1, 2]
-    values = np.concatenate([z[None], others.reshape(len(others), -1).numpy()[:, ahead]])
+    values = np.concatenate([z[None], others.reshape(len(others), depth.numel()).numpy()[:, ahead]])
     maps = torch.from_numpy(nearest_values(column, row, z, values, *size))
     half = _half_square(camera, depth_intrinsics, x=seen[2, ahead], z=z)
     kept = remove_see_through(maps[:1], rows=half[1], columns=half[0], step=_STEP)

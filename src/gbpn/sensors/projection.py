@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -10,7 +12,15 @@ from gbpn.border import require_size
 from gbpn.camera import nearest_wins, require_camera
 from gbpn.errors import InputError
 
-__all__ = ["FARTHEST", "NEAREST", "nearest_values", "points_to_sparse", "project", "remove_see_through"]
+__all__ = [
+    "FARTHEST",
+    "NEAREST",
+    "nearest_values",
+    "points_to_sparse",
+    "project",
+    "project_values",
+    "remove_see_through",
+]
 
 NEAREST = 0.1
 """Metres; points nearer to the camera plane are not in the picture."""
@@ -23,6 +33,18 @@ def project(
     points: np.ndarray, intrinsics: Tensor, height: int, width: int, to_camera: Tensor | None = None
 ) -> Tensor:
     """[1, height, width] float32 depth of [N, 3] points; the nearest wins where several meet in a pixel."""
+    return project_values(points, [], intrinsics, height, width, to_camera)
+
+
+def project_values(
+    points: np.ndarray,
+    values: Sequence[np.ndarray | None],
+    intrinsics: Tensor,
+    height: int,
+    width: int,
+    to_camera: Tensor | None = None,
+) -> Tensor:
+    """As `project`, with maps of further `values` [N] each, None being skipped: [1 + k, height, width]."""
     if points.ndim != 2 or points.shape[1] != 3:
         raise InputError(f"points must be [N, 3]; got {list(points.shape)}")
     require_size("a depth map", height, width)
@@ -35,11 +57,17 @@ def project(
             if not np.isfinite(matrix).all():
                 raise InputError("the cloud-to-camera matrix must be finite; got NaN or infinity")
             seen = seen @ matrix[:3, :3].T + matrix[:3, 3]
-        seen = seen[(seen[:, 2] > NEAREST) & (seen[:, 2] < FARTHEST)]
+        ahead = (seen[:, 2] > NEAREST) & (seen[:, 2] < FARTHEST)
+        seen = seen[ahead]
         pixel = seen @ camera.T
         x, y = pixel[:, 0] / pixel[:, 2], pixel[:, 1] / pixel[:, 2]
         inside = (np.abs(x) < 1e6) & (np.abs(y) < 1e6)  # beyond, rounding to integers is not safe
-    return torch.from_numpy(nearest_wins(x[inside], y[inside], seen[inside, 2], height, width))[None]
+    x, y, depth = x[inside], y[inside], seen[inside, 2]
+    nearest = torch.from_numpy(nearest_wins(x, y, depth, height, width))[None]
+    more = [column[ahead][inside] for column in values if column is not None]
+    if not more:
+        return nearest
+    return torch.cat((nearest, torch.from_numpy(nearest_values(x, y, depth, np.stack(more), height, width))))
 
 
 def remove_see_through(sparse: Tensor, *, rows: int = 5, columns: int = 4, step: float = 0.1) -> Tensor:
