@@ -54,12 +54,9 @@ def main() -> None:
                 parts = (known & gone, known & gone & edge, known)
                 numbers = [float(error[part].square().mean().sqrt()) for part in parts]
                 rows[keep].append((numbers[0], numbers[1], numbers[2], float(result.change.max())))
-        print(
-            f"{scene.parent.name}/{scene.name}: {len(rows[True])} frames, {HOLES:.0%} in holes; RMSE in metres"
-        )
-        print(
-            "                     in holes   their outer 3 pixels   everywhere   largest change of a measurement"
-        )
+        place = f"{scene.parent.name}/{scene.name}"
+        print(f"{place}: {len(rows[True])} frames, {HOLES:.0%} in holes; RMSE in metres")
+        print(f"{'':19} in holes   their outer 3 pixels   everywhere   largest change of a measurement")
         for keep, name in ((False, "as inferred"), (True, "--keep-measured")):
             inside, rim, all_, _ = np.mean(rows[keep], axis=0)
             largest = max(row[3] for row in rows[keep])

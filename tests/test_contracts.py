@@ -23,6 +23,7 @@ LAYERS = {
         "backends",
         "border",
         "camera",
+        "checkerboard",
         "colour",
         "contained_paths",
         "errors",

@@ -19,6 +19,7 @@ from gbpn.model import GBPN, Model
 from gbpn.pipeline import SparseDepth
 from gbpn.predict import resizing
 from gbpn.predict.completed import CompletedDepth
+from gbpn.predict.even_confidence import evenly_sure
 from gbpn.predict.inputs import FrameInputs, frame_inputs
 from gbpn.predict.keeping import kept
 from gbpn.predict.measurements import DepthSensor
@@ -195,7 +196,7 @@ class DepthCompleter:
             areas = None if seen.areas is None else AreaGrid.of(seen.areas, seen.size)
             sparse = SparseDepth(depth=depth, std=std, weight=weight)
             pipeline = self.model.pipeline(**switches)
-            return pipeline.complete(image, sparse, camera, sigmas=sigmas, areas=areas)
+            return evenly_sure(pipeline.complete(image, sparse, camera, sigmas=sigmas, areas=areas))
         if std is not None or weight is not None:
             raise InputError(
                 f"sigma and confidence of measurements need a field; {self.model.config.name!r} run like "
