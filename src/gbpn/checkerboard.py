@@ -36,10 +36,15 @@ def amplitudes(maps: Array) -> list[Array]:
     """Of a chequered pattern, of columns and of rows: the median in each square of [H, W], [H/16, W/16]."""
     height, width = maps.shape
     wide = np.pad(maps, 1, mode="edge")
-    columns = (wide[:, 1:-1] - (wide[:, :-2] + wide[:, 2:]) / 2) / 2  # 0 on planes
-    rows = (wide[1:-1] - (wide[:-2] + wide[2:]) / 2) / 2
-    both = (columns[1:-1] - (columns[:-2] + columns[2:]) / 2) / 2
-    found = zip((both, columns[1:-1], rows[:, 1:-1]), _signs(height, width), strict=True)
+    across = (wide[:, :-2] + wide[:, 2:]) / 2
+    steep, smooth = (
+        (wide[:, 1:-1] - across) / 2,
+        (wide[:, 1:-1] + across) / 2,
+    )  # alternating along rows, or not
+    down = [(half[:-2] + half[2:]) / 2 for half in (steep, smooth)]
+    chequered, columns = (steep[1:-1] - down[0]) / 2, (steep[1:-1] + down[0]) / 2  # each is 0 on planes
+    rows = (smooth[1:-1] - down[1]) / 2
+    found = zip((chequered, columns, rows), _signs(height, width), strict=True)
     return [_medians(response * sign) for response, sign in found]
 
 
