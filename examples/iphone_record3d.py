@@ -4,8 +4,9 @@ python examples/iphone_record3d.py capture.r3d phone
 gbpn complete phone/color phone/depth --intrinsics phone/camera.txt --confidence phone/confidence -o completed
 gbpn merge phone/color completed --poses phone/poses -o world.ply
 
-A .r3d file is a ZIP archive: `metadata` (JSON: K by columns, w, h, poses of qx qy qz qw x y z in ARKit's axes) and
-rgbd/N.jpg, N.depth (float32 metres) and N.conf (0 to 2), the latter two packed by LZFSE: pip install pyliblzfse.
+A .r3d file is a ZIP archive: `metadata` (JSON: K by columns, w, h, poses of qx qy qz qw x y z in ARKit's
+axes), rgbd/N.jpg, N.depth (float32 metres) and N.conf (0 to 2); the last two are packed by LZFSE, which pip
+install pyliblzfse unpacks.
 """
 
 from __future__ import annotations

@@ -52,7 +52,8 @@ def _medians(values: Array) -> Array:
     height, width = values.shape
     whole = np.pad(values, ((0, -height % _TILE), (0, -width % _TILE)), mode="edge")
     squares = whole.reshape(whole.shape[0] // _TILE, _TILE, whole.shape[1] // _TILE, _TILE)
-    return np.median(squares.transpose(0, 2, 1, 3).reshape(*squares.shape[::2], -1), axis=2)
+    medians: Array = np.median(squares.transpose(0, 2, 1, 3).reshape(*squares.shape[::2], -1), axis=2)
+    return medians
 
 
 def _signs(height: int, width: int) -> tuple[Array, Array, Array]:
@@ -66,4 +67,5 @@ def _between(pixels: int) -> Array:
     """[pixels, squares]: linear weights of the squares' centres."""
     count = -(-pixels // _TILE)
     place = np.clip((np.arange(pixels) + 0.5) / _TILE - 0.5, 0, count - 1)
-    return np.maximum(0, 1 - np.abs(place[:, None] - np.arange(count))).astype(np.float32)
+    weights: Array = np.maximum(0, 1 - np.abs(place[:, None] - np.arange(count)))
+    return weights.astype(np.float32)

@@ -34,7 +34,7 @@ def exr(values: np.ndarray, channel: str = "Z") -> bytes:
     header += b"\0"
     line = 8 + 4 * width
     first = len(header) + 8 * height  # after the table of where each line starts
-    table = (first + line * np.arange(height, dtype="<u8")).tobytes()
+    table: bytes = (first + line * np.arange(height, dtype="<u8")).tobytes()
     lines = np.empty(height, dtype=[("row", "<i4"), ("size", "<i4"), ("pixels", "<f4", (width,))])
     lines["row"], lines["size"], lines["pixels"] = np.arange(height), 4 * width, values
     return header + table + lines.tobytes()

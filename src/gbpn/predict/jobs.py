@@ -214,6 +214,7 @@ class Run:
         if job.problem:
             raise InputError(f"{job.image}: {job.problem}")
         record = {**identity, "inputs": [_state(p) for p in (job.image, job.sparse) if p]}
+        record["inputs"] += [_state(p) for p in self.sensor.rating_files(job.sparse or job.image)]
         place = self.output / f"{job.name}.json"
         if not self.again and (files := _finished(place, record)):
             return Outcome(job=job, state="kept", files=tuple(files))

@@ -129,6 +129,11 @@ class Sensor:
             to_image=self.depth_extrinsics,
         )
 
+    def rating_files(self, of: Path) -> list[Path]:
+        """The files besides its own that say how good a frame's measurements are."""
+        sensor = self.depth_sensor(of)
+        return [file for file in (sensor.sigma, sensor.confidence) if isinstance(file, Path)]
+
     def _is_cloud(self, sparse: Path) -> bool:
         located = self.calib is not None or self.extrinsics is not None
         return sparse.suffix.lower() in _CLOUDS or (located and sparse.suffix.lower() == ".npy")
