@@ -44,8 +44,13 @@ def test_a_phone_s_recording_becomes_folders(tmp_path: Path) -> None:
     assert np.load(tmp_path / "phone" / "depth" / "000001.npy").tolist() == np.full((8, 12), 3.0).tolist()
     assert np.load(tmp_path / "phone" / "confidence" / "000000.npy").max() == 2
     assert (tmp_path / "phone" / "camera.txt").read_text() == "80.000000 80.000000 47.500000 31.500000\n"
-    pose = np.loadtxt(tmp_path / "phone" / "poses" / "000001.txt")
-    # ARKit's camera looks along −z with y up; here along z with y down
+    assert np.loadtxt(tmp_path / "phone" / "poses" / "000001.txt").shape == (4, 4)
+
+
+def test_a_phone_s_pose_is_turned_to_our_axes() -> None:
+    """ARKit's camera looks along −z with y up; here along z with y down."""
+    half = np.sqrt(0.5)
+    pose = runpy.run_path(str(EXAMPLES / "iphone_record3d.py"))["matrix"]([0, 0, half, half, 0.1, 0.2, 0.3])
     np.testing.assert_allclose(pose[:3, 2], [0, 0, -1], atol=1e-9)
     np.testing.assert_allclose(pose[:3, 0], [0, 1, 0], atol=1e-9)
     np.testing.assert_allclose(pose[:3, 3], [0.1, 0.2, 0.3])
