@@ -23,6 +23,7 @@ LAYERS = {
         "backends",
         "border",
         "camera",
+        "checkerboard",
         "colour",
         "contained_paths",
         "errors",
@@ -36,6 +37,7 @@ LAYERS = {
     ),
     "boxes": ("config", "depth_unit", "distribution", "mrf", "padding", "sample"),
     "workers": (
+        "areas",
         "baselines",
         "formats",
         "gbp",

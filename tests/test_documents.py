@@ -118,6 +118,21 @@ def write_colmap_project(folder: Path, image: np.ndarray, depth: np.ndarray) -> 
         picture(folder / "images" / name, image)
 
 
+def write_phone(folder: Path) -> None:
+    """Two frames of a phone, small: pictures, depth of an eighth of their size, confidence, poses, camera."""
+    rng = np.random.default_rng(1)
+    for part in ("depth", "confidence", "poses"):
+        (folder / part).mkdir(parents=True)
+    for frame in range(2):
+        picture(folder / "color" / f"{frame:06}.png", rng.integers(0, 255, (64, 96, 3), dtype=np.uint8))
+        np.save(folder / "depth" / f"{frame:06}.npy", rng.uniform(1, 3, (8, 12)).astype(np.float32))
+        np.save(folder / "confidence" / f"{frame:06}.npy", rng.integers(0, 3, (8, 12), dtype=np.uint8))
+        pose = np.eye(4)
+        pose[0, 3] = 0.1 * frame
+        np.savetxt(folder / "poses" / f"{frame:06}.txt", pose)
+    (folder / "camera.txt").write_text("80 80 47.5 31.5")
+
+
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The files that the pages name."""
@@ -129,6 +144,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     meta = {"dataset": "own", "K": [[250.0, 0, 160], [0, 250, 120], [0, 0, 1]], "depth_scale": 1000.0}
     room = folder / "datasets" / "pool" / "own" / "room"
     (room / "meta.json").write_text(json.dumps({**meta, "role": "train"}))
+    write_phone(folder / "phone")
     selection = folder / "datasets" / "kitti" / "depth_selection" / "val_selection_cropped"
     name = "2011_09_26_drive_0002_sync_{}_0000000005_image_02"
     picture(selection / "image" / f"{name.format('image')}.png", np.zeros((352, 1216, 3), np.uint8))

@@ -21,6 +21,7 @@ __all__ = [
     "fitted_intrinsics",
     "flipped",
     "nearest_wins",
+    "normals",
     "points",
     "rays",
     "require_camera",
@@ -125,6 +126,34 @@ def rays(intrinsics: Tensor, height: int, width: int) -> Tensor:
 def points(depth: Tensor, intrinsics: Tensor) -> Tensor:
     """[B, 3, H, W] camera coordinates of a depth map [B, 1, H, W]."""
     return depth * rays(intrinsics, depth.shape[-2], depth.shape[-1])
+
+
+def normals(places: np.ndarray) -> np.ndarray:
+    """[H, W, 3] unit normals towards the camera of a surface [H, W, 3] in camera coordinates.
+
+    On each axis the neighbour on the side of the smaller step counts, so that edges stay sharp; where a pixel
+    has no neighbour, the normal looks at the camera.
+    """
+    across, down = _smaller_step(places, 1), _smaller_step(places, 0)
+    normal = np.cross(down, across)
+    with np.errstate(invalid="ignore"):
+        away = (normal * places).sum(axis=2, keepdims=True) > 0
+        normal = np.where(away, -normal, normal)
+        length = np.linalg.norm(normal, axis=2, keepdims=True)
+        facing = -places / np.linalg.norm(places, axis=2, keepdims=True)
+        return np.where(length > 0, normal / np.where(length > 0, length, 1), facing).astype(np.float32)
+
+
+def _smaller_step(places: np.ndarray, axis: int) -> np.ndarray:
+    """[H, W, 3]: the difference to the next or from the previous pixel, whichever is shorter."""
+    if places.shape[axis] < 2:
+        return np.zeros_like(places)
+    step = np.diff(places, axis=axis)
+    nothing = np.full_like(np.take(places, [0], axis=axis), np.inf)
+    after, before = np.concatenate([step, nothing], axis), np.concatenate([nothing, step], axis)
+    lengths = [np.nan_to_num(np.abs(s).sum(axis=2, keepdims=True), nan=np.inf) for s in (after, before)]
+    chosen = np.where(lengths[0] <= lengths[1], after, before)
+    return np.where(np.isfinite(chosen), chosen, 0.0)
 
 
 def nearest_wins(x: np.ndarray, y: np.ndarray, depth: np.ndarray, height: int, width: int) -> np.ndarray:

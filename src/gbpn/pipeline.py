@@ -9,7 +9,7 @@ say how.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from gbpn import outliers, sigma_check
+from gbpn.areas import AreaGrid, centre_depths
 from gbpn.camera import flipped
 from gbpn.config import ModelConfig
 from gbpn.depth_unit import DepthUnit
@@ -44,10 +45,25 @@ class SparseDepth:
     """[B, 1, H, W] metres; 0 or NaN where not measured."""
     std: Tensor | None = None
     """[B, 1, H, W] metres of noise beyond what the network expects of a measurement."""
+    weight: Tensor | None = None
+    """[B, 1, H, W] in [0, 1]: what is left of a measurement's precision, for sensors that state no metres."""
 
     def without(self, held: Tensor) -> SparseDepth:
         """The measurements that are not `held` out."""
         return replace(self, depth=torch.where(held, torch.zeros_like(self.depth), self.depth))
+
+    def flipped(self) -> SparseDepth:
+        """Left becomes right."""
+        return self._each(lambda maps: maps.flip(-1))
+
+    def beside(self, other: SparseDepth) -> SparseDepth:
+        """Both as one batch; `other` has the same measurements or fewer."""
+        twice = self._each(lambda maps: torch.cat((maps, maps)))
+        return replace(twice, depth=torch.cat((self.depth, other.depth)))
+
+    def _each(self, change: Callable[[Tensor], Tensor]) -> SparseDepth:
+        std, weight = (None if maps is None else change(maps) for maps in (self.std, self.weight))
+        return SparseDepth(depth=change(self.depth), std=std, weight=weight)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,20 +141,31 @@ class Pipeline:
             )
 
     def complete(
-        self, image: Tensor, sparse: Tensor, intrinsics: Tensor | None = None, *, sigmas: bool = False
+        self,
+        image: Tensor,
+        sparse: Tensor | SparseDepth,
+        intrinsics: Tensor | None = None,
+        *,
+        sigmas: bool = False,
+        areas: AreaGrid | None = None,
     ) -> DepthDistribution:
         """image [B, 3, H, W] RGB in [0, 1]; sparse [B, 1, H, W] metres; intrinsics [B, 3, 3] or None.
 
         sigmas  σ will be wanted: it is checked at once, together with the answer, which is faster than later
+        areas   the measurements are means of these areas, at their centres, and not of single pixels
         """
         encoding = self.encode(image, intrinsics)
-        used, dropped = self.trusted(encoding, SparseDepth(depth=sparse))
+        given = sparse if isinstance(sparse, SparseDepth) else SparseDepth(depth=sparse)
+        used, dropped = self.trusted(encoding, given)
+        if areas is not None:
+            *_, rough = self.stages(encoding, used)
+            used = replace(used, depth=centre_depths(areas, used.depth, rough.distribution))
         answer = replace(self.answer(encoding, used, sigmas=sigmas), dropped=dropped)
         if not self.mirror:
             return answer
         camera = None if intrinsics is None else flipped(intrinsics, image.shape[-1])
         mirrored = self.encode(image.flip(-1), camera)
-        *_, other = self.stages(mirrored, SparseDepth(depth=used.depth.flip(-1)))
+        *_, other = self.stages(mirrored, used.flipped())
         return answer.averaged(other.distribution.flipped())
 
     def encode(self, image: Tensor, intrinsics: Tensor | None = None) -> ImageEncoding:
@@ -246,7 +273,10 @@ class Pipeline:
         depth, noise = encoding.padded.padded(sparse.depth), None
         if sparse.std is not None:
             noise = unit.variance(depth, encoding.padded.padded(sparse.std))
-        return parameters.field(unit.into(depth), measured(depth), noise)
+        field = parameters.field(unit.into(depth), measured(depth), noise)
+        if sparse.weight is None:
+            return field
+        return replace(field, weight=field.weight * encoding.padded.padded(sparse.weight).to(field.weight))
 
     def _infer(
         self,
@@ -307,11 +337,7 @@ class Pipeline:
     ) -> DepthDistribution:
         """Both in one batch, whose images run on different threads."""
         batch = len(held)
-        rest = sparse.without(held)
-        both = SparseDepth(
-            depth=torch.cat((sparse.depth, rest.depth)),
-            std=None if sparse.std is None else torch.cat((sparse.std, sparse.std)),
-        )
+        both = sparse.beside(sparse.without(held))
         if self.solver == "gbp":  # both directions of every edge are made once, not for each copy
             encoding = replace(encoding, parameters=encoding.directed)
         *_, last = self.stages(repeated(encoding, 2), both)

@@ -18,6 +18,7 @@ from gbpn.cli import (
     eval,
     export,
     info,
+    merge,
     project,
     studio,
     suggest,
@@ -47,6 +48,7 @@ app.command("doctor")(doctor.doctor)
 app.command("eval")(eval.evaluate)
 app.command("export")(export.export)
 app.command("info")(info.info)
+app.command("merge")(merge.merge)
 app.command("project")(project.project)
 app.command("serve")(studio.serve)
 app.command("studio")(studio.studio)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from gbpn.predict import DepthCompleter
     from gbpn.predict.jobs import Job, Outcome, Run
     from gbpn.predict.sources import Sensor
+    from gbpn.predict.trust import SigmaLimit
     from gbpn.recordings.bags import Recording
     from gbpn.recordings.video import Video
 
@@ -23,6 +24,8 @@ __all__ = ["complete"]
 
 _SOME_FAILED = 3
 """Exit code if frames of a sequence failed."""
+_CHANGED = 1e-3
+"""Metres between a measurement and the depth given for it, from which on that is said."""
 
 
 def complete(
@@ -108,6 +111,37 @@ def complete(
         typer.Option(help="torch, or for a folder of gbpn export as weights: onnxruntime or openvino."),
     ] = "torch",
     cloud: Annotated[bool, typer.Option("--cloud", help="Also write a coloured point cloud (.ply).")] = False,
+    also: Annotated[
+        list[str] | None,
+        typer.Option(help="Also write mask, glb, mesh, tiff, exr, kitti or ply; may be repeated."),
+    ] = None,
+    max_sigma: Annotated[
+        str | None,
+        typer.Option(
+            help="Largest sigma of trusted pixels, 0.05 (metres) or 5%: writes a mask, and clouds obey."
+        ),
+    ] = None,
+    keep_measured: Annotated[
+        bool, typer.Option("--keep-measured", help="Give measured pixels back unchanged, fill the rest.")
+    ] = False,
+    sigma: Annotated[
+        str | None,
+        typer.Option(help="Noise of the measurements: metres, 1% of depth, or maps (file, folder)."),
+    ] = None,
+    confidence: Annotated[
+        Path | None,
+        typer.Option(help="Confidence maps (file or folder): ARKit 0 to 2, bytes, or weights to 1."),
+    ] = None,
+    depth_camera: Annotated[
+        str | None,
+        typer.Option(help="'fx,fy,cx,cy' or a file: a depth camera that is not the colour camera."),
+    ] = None,
+    depth_extrinsics: Annotated[
+        Path | None, typer.Option(help="File with the 3×4 or 4×4 matrix depth camera to colour camera.")
+    ] = None,
+    rerun: Annotated[
+        Path | None, typer.Option(help="Also write a recording for the rerun viewer (.rrd).")
+    ] = None,
     workers: Annotated[int, typer.Option(min=1, help="Frames at a time.")] = 1,
     by_order: Annotated[
         bool, typer.Option("--by-order", help="Pair folders by order instead of by name.")
@@ -159,6 +193,8 @@ def complete(
             units,
             rectified,
         )
+        sensor = _rated(sensor, sigma, confidence, depth_camera, depth_extrinsics)
+        limit, files = _trust(max_sigma, also)
         for notice in told:
             console.print(f"[yellow]note:[/] {_plain(notice)}")
         how = _pairing(pair, by_order, tolerance)
@@ -175,7 +211,16 @@ def complete(
             if workers > 1 or engine != "torch":
                 raise InputError("--stream takes frames one after the other, with --workers 1 --engine torch")
             completer = StreamCompleter(completer)
-        run = Run(completer=completer, sensor=sensor, output=output, cloud=cloud, again=again)
+        run = Run(
+            completer=completer,
+            sensor=sensor,
+            output=output,
+            cloud=cloud,
+            again=again,
+            also=files,
+            max_sigma=limit,
+            keep_measured=keep_measured,
+        )
         run.check(frames)
         outcomes = _perform(run, frames, workers)
         if video is not None and any(outcome.state != "failed" for outcome in outcomes):
@@ -184,6 +229,9 @@ def complete(
     if len(frames) == 1 and outcomes[0].state == "failed":
         raise GbpnError(outcomes[0].message)
     _tell(console, outcomes, output)
+    _tell_change(console, outcomes)
+    if rerun is not None:
+        _record(console, outcomes, output, rerun)
     if any(outcome.state == "failed" for outcome in outcomes):
         raise typer.Exit(_SOME_FAILED)
 
@@ -262,6 +310,58 @@ def _sensor(
         rectified=rectified,
     )
     return sensor, [told] if told else []
+
+
+def _rated(
+    sensor: Sensor,
+    sigma: str | None,
+    confidence: Path | None,
+    depth_camera: str | None,
+    depth_extrinsics: Path | None,
+) -> Sensor:
+    """The sensor with what is known of its measurements."""
+    from dataclasses import replace
+
+    from gbpn.predict.measurements import parse_sigma
+    from gbpn.predict.sources import parse_intrinsics
+
+    if depth_extrinsics is not None and depth_camera is None:
+        raise InputError("--depth-extrinsics needs --depth-camera: the intrinsics of the depth camera")
+    return replace(
+        sensor,
+        sigma=None if sigma is None else Path(sigma) if Path(sigma).exists() else parse_sigma(sigma),
+        confidence=confidence,
+        depth_camera=parse_intrinsics(depth_camera),
+        depth_extrinsics=depth_extrinsics,
+    )
+
+
+def _trust(max_sigma: str | None, also: list[str] | None) -> tuple[SigmaLimit | None, tuple[str, ...]]:
+    """The limit that was given, and the further files; a limit asks for a mask."""
+    from gbpn.predict.output_files import require_formats
+    from gbpn.predict.trust import SigmaLimit
+
+    files = require_formats([*(also or []), *(["mask"] if max_sigma is not None else [])])
+    return None if max_sigma is None else SigmaLimit.of(max_sigma), files
+
+
+def _tell_change(console: Console, outcomes: list[Outcome]) -> None:
+    """How far answers are from what was measured."""
+    largest = max((outcome.change for outcome in outcomes), default=0.0)
+    if largest > _CHANGED:
+        console.print(
+            f"[yellow]note:[/] measured pixels were changed by up to {largest:.2g} m; "
+            "--keep-measured gives them back as they were"
+        )
+
+
+def _record(console: Console, outcomes: list[Outcome], output: Path, path: Path) -> None:
+    from gbpn.predict.completed_folder import read_frame
+    from gbpn.predict.rerun_recording import write_recording
+
+    done = [outcome.job for outcome in outcomes if outcome.state in ("written", "kept")]
+    write_recording(path, (read_frame(output, job.name, job.image) for job in done))
+    console.print(str(path), markup=False)
 
 
 def _completer(

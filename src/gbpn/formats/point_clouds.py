@@ -18,7 +18,7 @@ from gbpn.border import reading, shown
 from gbpn.errors import BackendError, DatasetError
 from gbpn.formats.arrays import read_npy
 
-__all__ = ["lzf_decompress", "read_points"]
+__all__ = ["lzf_decompress", "read_points", "read_rated_points"]
 
 _PLY_TYPES = {
     "char": "i1", "int8": "i1", "uchar": "u1", "uint8": "u1",
@@ -44,6 +44,27 @@ def read_points(path: str | Path) -> np.ndarray:
     return points[np.isfinite(points).all(axis=1)]
 
 
+def read_rated_points(path: str | Path) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None]:
+    """`read_points` with [N] std (metres) and [N] weight (0 to 1); None where the file has no such column.
+
+    Columns of a .ply are called std or sigma, and weight or confidence; numbers that cannot be these are
+    something else and are left alone.
+    """
+    path = Path(path)
+    if path.suffix.lower() != ".ply":
+        return read_points(path), None, None
+    with reading(path, "point cloud", ".ply with x, y, z"):
+        columns = _ply_columns(path)
+        points = np.stack([columns[axis] for axis in "xyz"], axis=1).astype(np.float64)
+    finite = np.isfinite(points).all(axis=1)
+    found = []
+    for names, most in ((("std", "sigma"), np.inf), (("weight", "confidence"), 1.0)):
+        column = next((columns[name].astype(np.float64)[finite] for name in names if name in columns), None)
+        possible = column is not None and len(column) and column.min() >= 0 and column.max() <= most
+        found.append(column if possible else None)
+    return points[finite], found[0], found[1]
+
+
 def _read_bin(path: Path) -> np.ndarray:
     if size := path.stat().st_size % 16:
         raise ValueError(f"{size} bytes after whole x y z intensity records of 4 float32")
@@ -59,6 +80,12 @@ def _read_npy(path: Path) -> np.ndarray:
 
 
 def _read_ply(path: Path) -> np.ndarray:
+    columns = _ply_columns(path)
+    return np.stack([columns[axis] for axis in "xyz"], axis=1)
+
+
+def _ply_columns(path: Path) -> dict[str, np.ndarray]:
+    """Property → [N] of the vertices."""
     content = path.read_bytes()
     end = content.find(b"end_header")
     if not content.startswith(b"ply") or end < 0:
@@ -75,7 +102,7 @@ def _read_ply(path: Path) -> np.ndarray:
         record = np.dtype([(label, order + _PLY_TYPES[kind]) for label, kind in properties])
         if name == "vertex":
             table = np.frombuffer(body, record, count=count, offset=start)
-            return np.stack([table[axis] for axis in "xyz"], axis=1)
+            return {label: table[label] for label, _ in properties}
         start += record.itemsize * count
     raise ValueError("no vertex element")
 
@@ -99,17 +126,17 @@ def _ply_header(text: str) -> tuple[str, list[tuple[str, int, list[tuple[str, st
     return encoding, elements
 
 
-def _ply_text(body: str, elements: list[tuple[str, int, list[tuple[str, str]]]]) -> np.ndarray:
+def _ply_text(body: str, elements: list[tuple[str, int, list[tuple[str, str]]]]) -> dict[str, np.ndarray]:
     lines = body.splitlines()
     start = 0
     for name, count, properties in elements:
         if name == "vertex":
             labels = [label for label, _ in properties]
-            columns = [labels.index(axis) for axis in "xyz"]
             if start + count > len(lines):
                 raise ValueError(f"{len(lines)} lines are fewer than the {start + count} that are declared")
             rows = [line.split() for line in lines[start : start + count]]
-            return np.array([[float(row[column]) for column in columns] for row in rows]).reshape(-1, 3)
+            table = np.array([[float(word) for word in row[: len(labels)]] for row in rows])
+            return dict(zip(labels, table.reshape(-1, len(labels)).T, strict=True))
         start += count
     raise ValueError("no vertex element")
 

@@ -3,23 +3,31 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 from PIL import Image
 from torch import Tensor
 
+from gbpn.areas import AreaGrid
 from gbpn.atomic_files import hidden_folder, to_disk, write_bytes
-from gbpn.camera import points
+from gbpn.camera import normals, points
 from gbpn.distribution import DepthDistribution
+from gbpn.errors import InputError
+from gbpn.formats.cloud_files import Cloud, write_cloud
 from gbpn.formats.depth_files import write_depth
+from gbpn.predict.keeping import change_at_measurements
+from gbpn.predict.output_files import FORMATS, require_formats, write_also
 from gbpn.predict.plausible_range import widest_sigma
+from gbpn.predict.trust import USUAL_LIMIT, SigmaLimit
 from gbpn.show import pictures
 from gbpn.validity import measured
 
-__all__ = ["Array", "CompletedDepth", "output_names", "png_scale"]
+__all__ = ["Array", "CompletedDepth", "also_with", "output_names", "png_scale"]
 
 Array = np.ndarray
 
@@ -41,6 +49,10 @@ class CompletedDepth:
     """[3, 3]."""
     notices: tuple[str, ...] = field(default=())
     """What was assumed or is out of the model's range, in words."""
+    max_sigma: SigmaLimit | None = None
+    """What `trusted` means; None: the usual."""
+    areas: tuple[int, int] | None = None
+    """(h, w) of a smaller depth map whose means stand at the centres of their areas; None: single pixels."""
 
     @property
     def depth(self) -> Array:
@@ -91,6 +103,37 @@ class CompletedDepth:
         """Whether `std` is there."""
         return self.distribution.calibrated
 
+    @property
+    def change(self) -> Array:
+        """[N] metres: how far the depth is from each measurement that was used; of areas, from the means."""
+        sparse = torch.where(torch.from_numpy(self.dropped)[None], 0.0, self.sparse)
+        mean = self.distribution.mean[0].cpu()
+        if self.areas is not None:
+            grid = AreaGrid.of(self.areas, (sparse.shape[1], sparse.shape[2]))
+            sparse, mean = grid.at_centres(sparse), grid.means(mean)
+        return change_at_measurements(mean, sparse).numpy()
+
+    def trusted(self, max_sigma: Any = None) -> Array:
+        """[H, W] bool: pixels whose σ is at most `max_sigma`, metres or a share such as "5%".
+
+        None: `self.max_sigma`, else 10 % of the depth. Weights without a calibration have no σ: there the
+        least confident twentieth is not trusted.
+        """
+        there = self.observed
+        if self.calibrated:
+            limit = USUAL_LIMIT if max_sigma is None and self.max_sigma is None else None
+            limit = limit or SigmaLimit.of(self.max_sigma if max_sigma is None else max_sigma)
+            return there & limit.keeps(self.depth, self.std)
+        if max_sigma is not None or self.max_sigma is not None:
+            raise InputError("these weights state no sigma, so none can be limited: load calibrated weights")
+        return (
+            there & (self.confidence >= np.quantile(self.confidence[there], 0.05)) if there.any() else there
+        )
+
+    def trusted_depth(self) -> Array:
+        """`depth` with NaN where it is not `trusted`."""
+        return np.where(self.trusted(), self.depth, np.float32(np.nan))
+
     def to_png(self, path: str | Path, scale: float | None = None) -> Path:
         """Depth as 16-bit PNG, metres × scale; by default 1000, or 256 beyond 65 m. Unobserved is 0."""
         path = Path(path)
@@ -99,19 +142,32 @@ class CompletedDepth:
         write_depth(path, torch.from_numpy(self.depth)[None], scale)
         return path
 
-    def to_point_cloud(self, path: str | Path | None = None, *, drop: float = 0.05) -> tuple[Array, Array]:
-        """([N, 3] metres in camera coordinates, [N, 3] uint8 RGB); binary PLY where a path is given.
+    def to_point_cloud(
+        self, path: str | Path | None = None, *, drop: float | None = None, max_sigma: Any = None
+    ) -> tuple[Array, Array]:
+        """([N, 3] metres in camera coordinates, [N, 3] uint8 RGB); .ply or .glb where a path is given.
 
-        The `drop` share of least confident pixels is left out.
+        max_sigma  pixels that are not `trusted` are left out
+        drop       instead, this share of least confident pixels is left out
         """
-        keep = self.observed
-        if drop > 0 and keep.any():
+        keep = self.observed if drop is not None else self.trusted(max_sigma)
+        if drop and keep.any():
             keep = keep & (self.confidence >= np.quantile(self.confidence[keep], drop))
-        xyz = points(self.distribution.mean.cpu(), self.intrinsics[None])[0].permute(1, 2, 0).numpy()[keep]
-        colours = pictures.photo(self.image)[keep]
+        cloud = self.cloud(keep)
         if path is not None:
-            _write_ply(Path(path), xyz.astype(np.float32), colours)
-        return xyz, colours
+            write_cloud(path, cloud)
+        return cloud.points, cloud.colours
+
+    def cloud(self, keep: Array | None = None) -> Cloud:
+        """The pixels where `keep` [H, W] holds, else those that are `trusted`, in camera coordinates."""
+        keep = self.trusted() if keep is None else keep
+        xyz = points(self.distribution.mean.cpu(), self.intrinsics[None])[0].permute(1, 2, 0).numpy()
+        return Cloud(
+            points=xyz[keep],
+            colours=pictures.photo(self.image)[keep],
+            normals=normals(xyz)[keep],
+            std=self.std[keep] if self.calibrated else None,
+        )
 
     def preview(self, path: str | Path | None = None) -> Image.Image:
         """Image, measurements, depth with a colour bar in metres, and confidence (or sigma) side by side."""
@@ -144,8 +200,10 @@ class CompletedDepth:
             pictures.save(page, Path(path))
         return Image.fromarray(page)
 
-    def save(self, folder: str | Path, stem: str, *, cloud: bool = False) -> list[Path]:
-        """Depth (PNG, NPY), std, confidence, preview, perhaps a cloud.
+    def save(
+        self, folder: str | Path, stem: str, *, cloud: bool = False, also: Sequence[str] = ()
+    ) -> list[Path]:
+        """Depth (PNG, NPY), std, confidence, preview, perhaps a cloud, and `also` of `output_files.FORMATS`.
 
         All are made in a hidden folder first and then moved into place: where one cannot be written, none is.
         """
@@ -161,9 +219,7 @@ class CompletedDepth:
                 _write_array(made[-1], array)
             made.append(hidden / f"{stem}_preview.png")
             self.preview(made[-1])
-            if cloud:
-                made.append(hidden / f"{stem}.ply")
-                self.to_point_cloud(made[-1])
+            made += write_also(self, hidden, stem, also_with(cloud, also))
             for path in made:
                 to_disk(path)
             return [path.replace(folder / path.name) for path in made]
@@ -175,11 +231,16 @@ def png_scale(depth: Array) -> float:
     return next((s for s in (1000.0, 256.0, 16.0, 1.0) if highest * s < 65535), 65000 / max(highest, 1))
 
 
-def output_names(stem: str, *, calibrated: bool, cloud: bool) -> list[str]:
+def also_with(cloud: bool, also: Sequence[str]) -> tuple[str, ...]:
+    """Names of formats, a cloud first where one is wanted."""
+    return require_formats([*(["ply"] if cloud else []), *also])
+
+
+def output_names(stem: str, *, calibrated: bool, cloud: bool, also: Sequence[str] = ()) -> list[str]:
     """The files that `CompletedDepth.save` writes."""
     arrays = ["depth", "confidence", *(["std"] if calibrated else [])]
     names = [f"{stem}_depth.png", *(f"{stem}_{name}.npy" for name in arrays), f"{stem}_preview.png"]
-    return [*names, f"{stem}.ply"] if cloud else names
+    return [*names, *(f"{stem}{FORMATS[name][0]}" for name in also_with(cloud, also))]
 
 
 def _nearest(sparse: Tensor, step: int) -> Tensor:
@@ -200,17 +261,3 @@ def _write_array(path: Path, array: Array) -> None:
 
 def _map(tensor: Tensor) -> Array:
     return tensor[0, 0].detach().cpu().float().numpy()
-
-
-def _write_ply(path: Path, xyz: Array, colours: Array) -> None:
-    vertices = np.empty(len(xyz), dtype=[("xyz", "<f4", 3), ("rgb", "u1", 3)])
-    vertices["xyz"], vertices["rgb"] = xyz, colours
-    lines = [
-        "ply",
-        "format binary_little_endian 1.0",
-        f"element vertex {len(xyz)}",
-        *(f"property float {axis}" for axis in "xyz"),
-        *(f"property uchar {name}" for name in ("red", "green", "blue")),
-        "end_header\n",
-    ]
-    write_bytes(path, "\n".join(lines).encode() + vertices.tobytes())

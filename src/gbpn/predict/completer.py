@@ -10,15 +10,20 @@ from typing import Any
 import numpy as np
 import torch
 
+from gbpn.areas import AreaGrid, agreeing
 from gbpn.backends import usable_device
 from gbpn.distribution import DepthDistribution
 from gbpn.errors import InputError
 from gbpn.loading import load
 from gbpn.model import GBPN, Model
+from gbpn.pipeline import SparseDepth
 from gbpn.predict import resizing
 from gbpn.predict.clouds import cloud_inputs
 from gbpn.predict.completed import CompletedDepth
+from gbpn.predict.even_confidence import evenly_sure
 from gbpn.predict.inputs import FrameInputs, frame_inputs
+from gbpn.predict.keeping import kept
+from gbpn.predict.measurements import DepthSensor
 from gbpn.predict.plausible_range import kept_promises
 from gbpn.predict.session import Session
 from gbpn.validity import measured
@@ -96,6 +101,11 @@ class DepthCompleter:
         transform: Any = None,
         scale: float | None = None,
         sigmas: bool = False,
+        sigma: Any = None,
+        confidence: Any = None,
+        depth_intrinsics: Any = None,
+        depth_to_image: Any = None,
+        keep_measured: bool = False,
     ) -> CompletedDepth:
         """Complete one image.
 
@@ -106,21 +116,42 @@ class DepthCompleter:
         transform   of the cloud: [4, 4] matrix to the camera (x right, y down, z ahead), or a file
         scale       what integer depth files or arrays are divided by: 1000 for millimetres, 256 for KITTI
         sigmas      σ will be read too: it is checked together with the answer, not when it is first read
+
+        Of the sensor, where it is known; maps have the size of `sparse`, which may be smaller than the image:
+
+        sigma             noise: metres for all, a share such as "1%", a map in metres, or a file of it
+        confidence        ARKit's 0 to 2, bytes, or weights from 0 to 1, see `formats.confidence_files`
+        depth_intrinsics  of a depth camera that is not the colour camera, as `intrinsics`
+        depth_to_image    4×4: its coordinates → those of the colour camera, metres
+        keep_measured     measured pixels come back as they were, see `gbpn.predict.keeping`
         """
         if (cloud is None) == (sparse is None):
             raise InputError("measurements are needed: sparse depth, or a cloud, and not both")
-        if cloud is not None:
-            return self.complete(cloud_inputs(image, cloud, intrinsics, transform), sigmas=sigmas)
-        return self.complete(frame_inputs(image, sparse, intrinsics, scale), sigmas=sigmas)
+        sensor = DepthSensor(
+            sigma=sigma, confidence=confidence, intrinsics=depth_intrinsics, to_image=depth_to_image
+        )
+        if cloud is None:
+            inputs = frame_inputs(image, sparse, intrinsics, scale, sensor)
+        elif sensor != DepthSensor():
+            raise InputError("sigma, confidence and a depth camera belong to sparse depth, not to a cloud")
+        else:
+            inputs = cloud_inputs(image, cloud, intrinsics, transform)
+        return self.complete(inputs, sigmas=sigmas, keep_measured=keep_measured)
 
     @torch.inference_mode()
-    def complete(self, inputs: FrameInputs, *, sigmas: bool = False) -> CompletedDepth:
+    def complete(
+        self, inputs: FrameInputs, *, sigmas: bool = False, keep_measured: bool = False
+    ) -> CompletedDepth:
         """The same for a frame that was read before."""
+        answer = self._answer(inputs, sigmas)
+        if keep_measured:
+            answer = kept(answer, inputs.sparse, inputs.areas)
         result = CompletedDepth(
-            distribution=kept_promises(self._answer(inputs, sigmas), inputs.sparse),
+            distribution=kept_promises(answer, inputs.sparse),
             image=inputs.image,
             sparse=inputs.sparse,
             intrinsics=inputs.intrinsics,
+            areas=inputs.areas,
             notices=(*inputs.notices, *self._out_of_range(inputs)),
         )
         told = result.outlier_notice
@@ -153,20 +184,37 @@ class DepthCompleter:
     def _answer(self, inputs: FrameInputs, sigmas: bool) -> DepthDistribution:
         height, width = inputs.size
         factor = resizing.reduction(height, width)
-        tensors = (inputs.image, inputs.sparse, inputs.intrinsics)
+        seen = inputs if factor == 1 else resizing.reduced(inputs, factor)
+        answer = self._of_model(seen, sigmas)
         if factor < 1:
-            tensors = resizing.reduce(*tensors, factor)
-        image, sparse, intrinsics = (tensor[None].to(self.device) for tensor in tensors)
-        answer = self.model.complete(
-            image,
-            sparse,
-            intrinsics,
-            sigmas=sigmas,
-            solver=self.solver,
-            iterations=self.iterations,
-            outliers=self.outliers,
+            answer = resizing.enlarge(answer, height, width)
+        if inputs.areas is None:
+            return answer
+        used = inputs.sparse[None].to(answer.mean)
+        if answer.dropped is not None:
+            used = torch.where(answer.dropped, 0.0, used)
+        return agreeing(AreaGrid.of(inputs.areas, inputs.size), used, answer)
+
+    def _of_model(self, seen: FrameInputs, sigmas: bool) -> DepthDistribution:
+        """What the model says of a frame that it can look at as it is."""
+        image, camera = (tensor[None].to(self.device) for tensor in (seen.image, seen.intrinsics))
+        depth, std, weight = (
+            None if maps is None else maps[None].to(self.device)
+            for maps in (seen.sparse, seen.std, seen.weight)
         )
-        return resizing.enlarge(answer, height, width) if factor < 1 else answer
+        assert depth is not None
+        switches = {"solver": self.solver, "iterations": self.iterations, "outliers": self.outliers}
+        if isinstance(self.model, GBPN):
+            areas = None if seen.areas is None else AreaGrid.of(seen.areas, seen.size)
+            sparse = SparseDepth(depth=depth, std=std, weight=weight)
+            pipeline = self.model.pipeline(**switches)
+            return evenly_sure(pipeline.complete(image, sparse, camera, sigmas=sigmas, areas=areas))
+        if std is not None or weight is not None:
+            raise InputError(
+                f"sigma and confidence of measurements need a field; {self.model.config.name!r} run like "
+                "this has none: leave them out, or use weights with one in torch"
+            )
+        return self.model.complete(image, depth, camera, sigmas=sigmas, **switches)
 
     def _out_of_range(self, inputs: FrameInputs) -> Iterator[str]:
         """Where the input leaves what the weights were trained for, as their card states it."""

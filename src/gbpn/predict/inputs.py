@@ -7,8 +7,9 @@ picture.
 from __future__ import annotations
 
 import os
+import zipfile
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -18,18 +19,19 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from gbpn.border import require_size, shown, taking
+from gbpn.border import most_pixels, require_size, shown, taking
 from gbpn.camera import USUAL_FOCAL, default_intrinsics, fitted_intrinsics
 from gbpn.errors import InputError
-from gbpn.formats.arrays import numeric
+from gbpn.formats.arrays import numeric, read_npz
 from gbpn.formats.calibration import intrinsics_of
 from gbpn.formats.camera_files import read_camera, resized
 from gbpn.formats.depth_files import implausible, likely_scale, read_depth, require_scale
 from gbpn.formats.images import open_picture, orientation_notice, picture_pixels, read_image, to_tensor
-from gbpn.formats.point_tables import POINT_TABLES, read_point_table
-from gbpn.lens import Lens, undistorted_picture, undistorted_sparse
+from gbpn.formats.point_tables import COLUMNS, POINT_TABLES, read_point_table
+from gbpn.lens import Lens, undistorted_picture
+from gbpn.predict.measurements import DepthSensor, Measurements, fitted, rated, undistorted_measurements
 from gbpn.predict.plausible_range import without_implausible
-from gbpn.sensors.projection import points_to_sparse
+from gbpn.sensors.projection import nearest_values, points_to_sparse
 from gbpn.tensor_checks import require_finite
 from gbpn.validity import measured
 
@@ -39,9 +41,9 @@ __all__ = [
     "as_camera",
     "as_image",
     "as_intrinsics",
+    "as_measurements",
     "as_sparse",
     "frame_inputs",
-    "undistorted",
 ]
 
 UNDISTORTED = "the lens distortion is removed: depth and outputs are those of the undistorted picture"
@@ -69,6 +71,12 @@ class FrameInputs:
     """What had to be assumed, in words."""
     scale: float | None = None
     """What the depths were divided by, if anything: a 16-bit sensor's largest number means too far."""
+    std: Tensor | None = None
+    """[1, H, W] metres of noise that the sensor states; None: it states none."""
+    weight: Tensor | None = None
+    """[1, H, W] in [0, 1], what is left of a measurement's precision; None: all of it."""
+    areas: tuple[int, int] | None = None
+    """(h, w) of a depth map whose pixels are areas of the picture, see `gbpn.areas`; None: single pixels."""
 
     def __post_init__(self) -> None:
         require_finite(image=self.image, intrinsics=self.intrinsics)
@@ -90,22 +98,32 @@ class FrameInputs:
         return self.image.shape[1], self.image.shape[2]
 
 
-def frame_inputs(image: Any, sparse: Any, intrinsics: Any = None, scale: float | None = None) -> FrameInputs:
-    """Whatever people have, see `as_image`, `as_sparse` and `as_intrinsics`."""
+def frame_inputs(
+    image: Any,
+    sparse: Any,
+    intrinsics: Any = None,
+    scale: float | None = None,
+    sensor: DepthSensor | None = None,
+) -> FrameInputs:
+    """Whatever people have, see `as_image`, `as_measurements` and `as_intrinsics`."""
     picture = as_image(image)
     _, height, width = picture.shape
-    depth = as_sparse(sparse, height, width, scale)
     camera, lens, notice = as_camera(intrinsics, image, height, width)
-    notices = tuple(text for text in (orientation_notice(image), notice) if text)
+    found = as_measurements(sparse, height, width, scale, sensor, camera)
     if lens is not None:
-        picture, depth = undistorted(picture, depth, camera, lens)
-    return FrameInputs(image=picture, sparse=depth, intrinsics=camera, notices=notices, scale=scale)
-
-
-def undistorted(picture: Tensor, sparse: Tensor, intrinsics: Tensor, lens: Lens) -> tuple[Tensor, Tensor]:
-    """Picture [3, H, W] and measurements [1, H, W] of its pixels, as a pinhole of these intrinsics sees
-    them."""
-    return undistorted_picture(picture, intrinsics, lens), undistorted_sparse(sparse, intrinsics, lens)
+        picture = undistorted_picture(picture, camera, lens)
+        found = undistorted_measurements(found, camera, lens)
+    notices = tuple(text for text in (orientation_notice(image), notice, found.notice) if text)
+    return FrameInputs(
+        image=picture,
+        sparse=found.sparse,
+        intrinsics=camera,
+        notices=notices,
+        scale=scale,
+        std=found.std,
+        weight=found.weight,
+        areas=found.areas,
+    )
 
 
 def _require_aspect(height: int, width: int) -> None:
@@ -159,23 +177,80 @@ def as_sparse(sparse: Any, height: int, width: int, scale: float | None = None) 
     an array or tensor [H, W], [H, W, 1] or [1, H, W];
     or points, [N, 3] of (x, y, depth) with x to the right and y down in pixels.
     """
+    return as_measurements(sparse, height, width, scale).sparse
+
+
+def as_measurements(
+    sparse: Any,
+    height: int,
+    width: int,
+    scale: float | None = None,
+    sensor: DepthSensor | None = None,
+    camera: Tensor | None = None,
+) -> Measurements:
+    """As `as_sparse`, with all that is known of the measurements.
+
+    Tables and points may have columns std and weight, .npz files arrays of these names. Maps may have another
+    size or come from another camera, see `measurements.fitted`; `camera` [3, 3] is the picture's.
+    """
     require_scale(scale)
+    sensor = sensor or DepthSensor()
     with taking("sparse depth", f"a path, an array {height}×{width} in metres or points [N, 3]"):
-        return _as_sparse(sparse, height, width, scale)
+        if (table := _points(sparse)) is not None:
+            return rated(_on_pixels(table, height, width), sensor, scale)
+        depth = _depth_map(sparse, scale)
+        if depth.shape[2] <= len(COLUMNS) < width:  # no image is so narrow: a file with a table
+            return rated(_on_pixels(depth[0], height, width), sensor, scale)
+        return fitted(depth, (height, width), _with_arrays(sensor, sparse), camera, scale=scale)
 
 
-def _as_sparse(sparse: Any, height: int, width: int, scale: float | None) -> Tensor:
+def _points(sparse: Any) -> Tensor | None:
+    """[N, 3 to 5] of x, y, depth and perhaps std, weight; None if it is a map."""
     if isinstance(sparse, str | os.PathLike):
         path = Path(sparse)
-        if path.suffix.lower() in POINT_TABLES:
-            return points_to_sparse(read_point_table(path)[:, :3], height, width)
-        depth = read_depth(path, scale, drop_negative=False, judge=False)
-        if depth.shape[2] == 3:  # no image is so narrow: a table of points
-            return points_to_sparse(depth[0], height, width)
+        return read_point_table(path) if path.suffix.lower() in POINT_TABLES else None
+    values = _plain(sparse) if isinstance(sparse, Tensor) else _of_numpy(sparse)
+    return values if values.dim() == 2 and 3 <= values.shape[1] <= len(COLUMNS) else None
+
+
+def _on_pixels(table: Tensor, height: int, width: int) -> Measurements:
+    """Points with what their columns say; where two fall on one pixel, the nearer one stays."""
+    sparse = points_to_sparse(table[:, :3], height, width)
+    if table.shape[1] == 3:
+        return Measurements(sparse=sparse)
+    columns = table.double().numpy()
+    extra = torch.from_numpy(
+        nearest_values(columns[:, 0], columns[:, 1], columns[:, 2], columns[:, 3:].T, height, width)
+    )
+    if bool((extra < 0).any()) or bool((extra[1:] > 1).any()) or not bool(torch.isfinite(extra).all()):
+        raise InputError("columns std and weight must be metres of at least 0, and 0 to 1")
+    weight = extra[1:] if len(extra) == 2 and bool((extra[1:][measured(sparse)] < 1).any()) else None
+    std = extra[:1] if bool(measured(extra[:1]).any()) else None
+    kept = sparse if weight is None else torch.where(weight > 0, sparse, 0.0)
+    return Measurements(sparse=kept, std=std, weight=weight)
+
+
+def _with_arrays(sensor: DepthSensor, sparse: Any) -> DepthSensor:
+    """The sensor with arrays std (or sigma) and weight (or confidence) of an .npz file, if it has none."""
+    if not isinstance(sparse, str | os.PathLike) or Path(sparse).suffix.lower() != ".npz":
+        return sensor
+    with zipfile.ZipFile(sparse) as archive:
+        names = {name.removesuffix(".npy") for name in archive.namelist()}
+    read = {
+        field: read_npz(Path(sparse), name, most_pixels())
+        for field, choices in (("sigma", ("std", "sigma")), ("confidence", ("weight", "confidence")))
+        for name in choices
+        if name in names and getattr(sensor, field) is None
+    }
+    return replace(sensor, **read)
+
+
+def _depth_map(sparse: Any, scale: float | None) -> Tensor:
+    """[1, h, w] metres of a map of any size."""
+    if isinstance(sparse, str | os.PathLike):
+        depth = read_depth(Path(sparse), scale, drop_negative=False, judge=False)
     else:
         values = _plain(sparse) if isinstance(sparse, Tensor) else _of_numpy(sparse)
-        if values.dim() == 2 and values.shape[1] == 3 and (height, width) != tuple(values.shape):
-            return points_to_sparse(values, height, width)
         squeezed = values.squeeze() if values.dim() > 2 else values
         if scale is None and not values.is_floating_point():
             likely = f"; {likely_scale(squeezed.numpy())}" if squeezed.dim() == 2 else ""
@@ -183,11 +258,8 @@ def _as_sparse(sparse: Any, height: int, width: int, scale: float | None) -> Ten
                 f"integer depth ({values.dtype}) needs its scale: 1000 for millimetres, 256 for KITTI{likely}"
             )
         depth = squeezed.to(torch.float32).div(scale or 1.0)[None]
-    if tuple(depth.shape) != (1, height, width):
-        raise InputError(
-            f"sparse depth must have the size of the image, {height}×{width}; got {_by(depth.shape[1:])}: "
-            "resize the image or project the points again, do not interpolate measurements"
-        )
+    if depth.dim() != 3 or not depth.numel():
+        raise InputError(f"sparse depth is a map [H, W] or points [N, 3]; got {_by(depth.shape[1:])}")
     depth = torch.nan_to_num(depth, nan=0.0, posinf=torch.inf, neginf=-torch.inf)
     if bool((depth < 0).any()):
         raise InputError(

@@ -7,7 +7,7 @@ import json
 import zlib
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -26,6 +26,7 @@ from gbpn.predict.inputs import UNDISTORTED
 from gbpn.predict.pairing import Job
 from gbpn.predict.sources import MEASUREMENTS, Sensor
 from gbpn.predict.stream import StreamCompleter
+from gbpn.predict.trust import SigmaLimit
 from gbpn.validity import measured
 
 __all__ = ["FULL", "LONGEST_MESSAGE", "Job", "Outcome", "Run", "plan"]
@@ -49,6 +50,8 @@ class Outcome:
     dropped: int = 0
     """Measurements that were not used, since the rest contradicts them."""
     files: tuple[Path, ...] = ()
+    change: float = 0.0
+    """Metres between a measurement and the depth given for it, at most; 0 where none was written."""
 
 
 def plan(
@@ -128,6 +131,12 @@ class Run:
     cloud: bool = False
     again: bool = False
     """Whether frames that were completed before are done anew."""
+    also: tuple[str, ...] = ()
+    """Further files, of `output_files.FORMATS`."""
+    max_sigma: SigmaLimit | None = None
+    """Of pixels that are trusted; None: the usual."""
+    keep_measured: bool = False
+    """Whether measured pixels come back as they were."""
 
     def check(self, frames: Sequence[Job]) -> None:
         """Raise if an output would replace an input, or the folder cannot be one."""
@@ -139,7 +148,7 @@ class Run:
         inputs = {path.resolve() for frame in frames for path in (frame.image, frame.sparse) if path}
         calibrated = self.completer.model.calibration is not None
         for frame in frames:
-            names = output_names(frame.name, calibrated=calibrated, cloud=self.cloud)
+            names = output_names(frame.name, calibrated=calibrated, cloud=self.cloud, also=self.also)
             for name in (*names, f"{frame.name}.json"):
                 if (self.output / name).resolve() in inputs:
                     raise InputError(f"{self.output / name} is an input and would be overwritten: other -o")
@@ -190,11 +199,13 @@ class Run:
         if job.left_out:
             return Outcome(job=job, state="left out", message=job.left_out)
         record = {**identity, **job.settings, "inputs": [_state(p) for p in (job.image, job.sparse) if p]}
+        record["inputs"] += [_state(p) for p in self.sensor.rating_files(job.sparse or job.image)]
         place = self.output / f"{job.name}.json"
         if not self.again and (files := _finished(place, record)):
             return Outcome(job=job, state="kept", files=tuple(files))
         inputs = self.sensor.read(job.image, job.sparse) if job.read is None else job.read()
-        result = self.completer.complete(inputs, sigmas=True)
+        result = self.completer.complete(inputs, sigmas=True, keep_measured=self.keep_measured)
+        result = replace(result, max_sigma=self.max_sigma)
         try:
             files = self._write(result, job.name, place, record)
         except OSError as error:
@@ -205,13 +216,14 @@ class Run:
             state="written",
             notices=tuple(notice for notice in result.notices if notice != result.outlier_notice),
             dropped=int(result.dropped.sum()),
+            change=_change(result).get("largest", 0.0),
             files=(*files, place),
         )
 
     def _write(self, result: CompletedDepth, name: str, place: Path, record: dict[str, Any]) -> list[Path]:
         """The old record goes first and the new one comes last: there is none beside files of two runs."""
         place.unlink(missing_ok=True)
-        files = result.save(place.parent, PurePosixPath(name).name, cloud=self.cloud)
+        files = result.save(place.parent, PurePosixPath(name).name, cloud=self.cloud, also=self.also)
         if any(UNDISTORTED in notice for notice in result.notices):  # depth is of no use without its picture
             files.append(place.parent / f"{PurePosixPath(name).name}_undistorted.png")
             write_image(files[-1], result.image)
@@ -219,6 +231,9 @@ class Run:
             "measurements": int(measured(result.sparse).sum()),
             "dropped": _points(result),
             "observed": float(result.observed.mean()),
+            "intrinsics": result.intrinsics.tolist(),
+            "size": list(result.depth.shape),
+            "change": _change(result),
             "notices": result.notices,
             "files": {file.name: _contents(file) for file in files},
         }
@@ -242,6 +257,9 @@ class Run:
             "solver": completer.solver,
             "outliers": completer.outliers,
             "cloud": self.cloud,
+            "also": list(self.also),
+            "max_sigma": str(self.max_sigma),
+            "keep_measured": self.keep_measured,
             "settings": settings,
         }
 
@@ -267,6 +285,12 @@ def _points(result: CompletedDepth) -> list[str]:
     """The measurements that were not used, each as --points takes it: x,y,depth."""
     depth = result.sparse[0].numpy()
     return [f"{x},{y},{depth[y, x]:g}" for y, x in np.argwhere(result.dropped)]
+
+
+def _change(result: CompletedDepth) -> dict[str, float]:
+    """Metres between the depth and the measurements: in the median, and at most."""
+    change = result.change
+    return {"median": float(np.median(change)), "largest": float(change.max())} if len(change) else {}
 
 
 def _contents(file: Path) -> dict[str, Any]:

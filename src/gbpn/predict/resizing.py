@@ -8,11 +8,13 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from gbpn.areas import AreaGrid
 from gbpn.camera import scaled, shifted
 from gbpn.distribution import DepthDistribution
-from gbpn.sensors.projection import points_to_sparse
+from gbpn.predict.inputs import FrameInputs
+from gbpn.sensors.projection import nearest_values, points_to_sparse
 
-__all__ = ["MOST_PIXELS", "enlarge", "reduce", "reduction"]
+__all__ = ["MOST_PIXELS", "enlarge", "reduce", "reduced", "reduction"]
 
 MOST_PIXELS = 1024 * 2048
 """Larger images are reduced to this many pixels."""
@@ -37,6 +39,38 @@ def reduce(image: Tensor, sparse: Tensor, intrinsics: Tensor, factor: float) -> 
     points = torch.stack([column, row, sparse[0, y, x]], dim=1)
     camera = shifted(scaled(shifted(intrinsics, 0.5, 0.5), columns, rows), -0.5, -0.5)
     return small, points_to_sparse(points, *small.shape[1:]), camera
+
+
+def reduced(inputs: FrameInputs, factor: float) -> FrameInputs:
+    """A frame as a model looks at it: `reduce`, and what is known of the measurements along with them."""
+    image, sparse, camera = reduce(inputs.image, inputs.sparse, inputs.intrinsics, factor)
+    size = (image.shape[1], image.shape[2])
+    if inputs.areas is not None and inputs.areas[0] <= size[0] and inputs.areas[1] <= size[1]:
+        grid, full = AreaGrid.of(inputs.areas, size), AreaGrid.of(inputs.areas, inputs.size)
+        depth, std, weight = (
+            None if maps is None else grid.placed(full.at_centres(maps))
+            for maps in (inputs.sparse, inputs.std, inputs.weight)
+        )
+        assert depth is not None
+        return replace(
+            inputs, image=image, sparse=depth, intrinsics=camera, std=std, weight=weight, notices=()
+        )
+    std, weight = (_alongside(inputs.sparse, maps, size) for maps in (inputs.std, inputs.weight))
+    return replace(
+        inputs, image=image, sparse=sparse, intrinsics=camera, std=std, weight=weight, areas=None, notices=()
+    )
+
+
+def _alongside(sparse: Tensor, maps: Tensor | None, size: tuple[int, int]) -> Tensor | None:
+    """[1, h, w]: what goes with the measurements that `reduce` keeps."""
+    if maps is None:
+        return None
+    y, x = torch.nonzero(sparse[0] > 0, as_tuple=True)
+    column = ((x + 0.5) * (size[1] / sparse.shape[2]) - 0.5).clamp(0, size[1] - 1)
+    row = ((y + 0.5) * (size[0] / sparse.shape[1]) - 0.5).clamp(0, size[0] - 1)
+    values = maps[0, y, x][None].numpy()
+    depth = sparse[0, y, x].numpy()
+    return torch.from_numpy(nearest_values(column.numpy(), row.numpy(), depth, values, *size))
 
 
 def enlarge(answer: DepthDistribution, height: int, width: int) -> DepthDistribution:

@@ -19,6 +19,7 @@ from gbpn.mrf import MRF
 from gbpn.pipeline import Pipeline, SparseDepth, StageResult
 from gbpn.predict import resizing
 from gbpn.predict.completed import CompletedDepth
+from gbpn.predict.even_confidence import evenly_sure
 from gbpn.predict.inputs import as_image, as_intrinsics, as_sparse
 from gbpn.predict.suggestion import Suggestion, suggest
 
@@ -368,7 +369,7 @@ class Session:
 
     def _completed(self, answer: DepthDistribution) -> CompletedDepth:
         return CompletedDepth(
-            distribution=answer,
+            distribution=evenly_sure(answer),
             image=self._image,
             sparse=self._map(self.measurements, "depth")[0].cpu(),
             intrinsics=self._camera,

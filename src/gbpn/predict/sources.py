@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +19,12 @@ from gbpn.formats.camera_files import CAMERA_FILES, read_transform, require_came
 from gbpn.formats.colmap_layout import registered
 from gbpn.formats.depth_files import require_scale
 from gbpn.formats.images import orientation_notice
-from gbpn.formats.point_clouds import read_points
+from gbpn.formats.point_clouds import read_rated_points
 from gbpn.formats.point_tables import POINT_TABLES
-from gbpn.lens import Lens, undistorted_picture, undistorted_sparse
-from gbpn.predict.inputs import UNDISTORTED, FrameInputs, as_camera, as_image, as_sparse
-from gbpn.sensors.projection import points_to_sparse, project, remove_see_through
+from gbpn.lens import Lens, undistorted_picture
+from gbpn.predict.inputs import UNDISTORTED, FrameInputs, as_camera, as_image, as_measurements
+from gbpn.predict.measurements import DepthSensor, Measurements, rated, undistorted_measurements
+from gbpn.sensors.projection import points_to_sparse, project_values, remove_see_through
 from gbpn.validity import measured
 
 __all__ = ["MEASUREMENTS", "Sensor", "parse_intrinsics", "parse_point"]
@@ -58,6 +59,14 @@ class Sensor:
     """Metres per unit of a COLMAP model."""
     reconstruction: colmap.Reconstruction | None = None
     """A COLMAP model with the frames in it."""
+    sigma: float | str | Path | None = None
+    """Of the measurements: metres, a share such as "1%", or a file or folder of maps."""
+    confidence: Path | None = None
+    """File or folder of maps, see `formats.confidence_files`."""
+    depth_camera: Tensor | Path | None = None
+    """Intrinsics of a depth camera that is not the colour camera."""
+    depth_extrinsics: Path | None = None
+    """File with the matrix depth camera to colour camera."""
 
     def __post_init__(self) -> None:
         if self.calib is not None and (self.intrinsics is not None or self.extrinsics is not None):
@@ -72,11 +81,18 @@ class Sensor:
 
     def of_picture(self, picture: Tensor, image: Path, sparse: Path | None) -> FrameInputs:
         """The same for a picture [3, H, W] that was read already; `image` is where it came from."""
-        depth, camera, notices = self.measure(image, sparse, *picture.shape[1:])
+        found, camera, notices = self.readings(image, sparse, *picture.shape[1:])
         if (lens := self.lens(image, *picture.shape[1:])) is not None:
             picture = undistorted_picture(picture, camera, lens)
         inputs = FrameInputs(
-            image=picture, sparse=depth, intrinsics=camera, notices=notices, scale=self.scale
+            image=picture,
+            sparse=found.sparse,
+            intrinsics=camera,
+            notices=notices,
+            scale=self.scale,
+            std=found.std,
+            weight=found.weight,
+            areas=found.areas,
         )
         if inputs.doubt is not None and self.scale is None:
             raise InputError(f"{sparse or 'points'}: {inputs.doubt}; --scale 1 if these are metres")
@@ -86,26 +102,51 @@ class Sensor:
         self, image: Path, sparse: Path | None, height: int, width: int
     ) -> tuple[Tensor, Tensor, tuple[str, ...]]:
         """Measurements [1, H, W], camera [3, 3] and notices of a frame; `image` is read for EXIF only."""
-        depth = torch.zeros(1, height, width)
+        found, camera, notices = self.readings(image, sparse, height, width)
+        return found.sparse, camera, notices
+
+    def readings(
+        self, image: Path, sparse: Path | None, height: int, width: int
+    ) -> tuple[Measurements, Tensor, tuple[str, ...]]:
+        """As `measure`, with all that is known of the measurements."""
+        found = Measurements(sparse=torch.zeros(1, height, width))
+        sensor = self.depth_sensor(sparse or image)
         camera, lens, notice = self._camera(image, height, width)
         notices = [notice] if notice else []
         straight = True
         if self.reconstruction is not None:
-            depth, camera, notices = self._from_colmap(self.reconstruction, image, height, width)
-            lens = self.lens(image, height, width)
+            found, camera, notices = self._from_colmap(self.reconstruction, image, height, width)
+            found, lens = rated(found, sensor), self.lens(image, height, width)
         elif sparse is not None and self._is_cloud(sparse):
-            depth, camera, notices = self._from_cloud(sparse, image, height, width)
+            found, camera, notices = self._from_cloud(sparse, image, height, width)
+            found = rated(found, sensor)
         elif sparse is not None:
-            depth, straight = as_sparse(sparse, height, width, self.scale), False
+            found, straight = as_measurements(sparse, height, width, self.scale, sensor, camera), False
+            notices += [found.notice] if found.notice else []
         if lens is not None and not straight:
-            depth = undistorted_sparse(depth, camera, lens)
+            found = undistorted_measurements(found, camera, lens)
         if self.points:
-            more = points_to_sparse(torch.tensor(self.points), height, width)
-            more = more if lens is None else undistorted_sparse(more, camera, lens)
-            depth = torch.where(measured(more), more, depth)
+            more = Measurements(sparse=points_to_sparse(torch.tensor(self.points), height, width))
+            more = more if lens is None else undistorted_measurements(more, camera, lens)
+            found = _with_points(found, more.sparse)
         if turned := orientation_notice(image):
             notices.insert(0, turned)
-        return depth, camera, tuple(notices)
+        return found, camera, tuple(notices)
+
+    def depth_sensor(self, of: Path) -> DepthSensor:
+        """What is known of the sensor for the frame whose measurements or picture are `of`."""
+        sigma = self.sigma
+        return DepthSensor(
+            sigma=_file_of(sigma, of, "--sigma") if isinstance(sigma, Path) else sigma,
+            confidence=None if self.confidence is None else _file_of(self.confidence, of, "--confidence"),
+            intrinsics=self.depth_camera,
+            to_image=self.depth_extrinsics,
+        )
+
+    def rating_files(self, of: Path) -> list[Path]:
+        """The files besides its own that say how good a frame's measurements are."""
+        sensor = self.depth_sensor(of)
+        return [file for file in (sensor.sigma, sensor.confidence) if isinstance(file, Path)]
 
     def lens(self, image: Path, height: int, width: int) -> Lens | None:
         """The lens that pictures are freed from; clouds and models are projected without it."""
@@ -126,7 +167,7 @@ class Sensor:
 
     def _from_cloud(
         self, cloud: Path, image: Path, height: int, width: int
-    ) -> tuple[Tensor, Tensor, list[str]]:
+    ) -> tuple[Measurements, Tensor, list[str]]:
         to_camera: Tensor | None
         if self.calib is not None:
             calibration = kitti_calibration(self.calib, _KITTI_CAMERA if self.camera is None else self.camera)
@@ -140,18 +181,22 @@ class Sensor:
         else:
             camera, _, notice = self._camera(image, height, width)
             to_camera = None if self.extrinsics is None else read_transform(self.extrinsics)
-        points = read_points(cloud)
-        depth = remove_see_through(project(points, camera, height, width, to_camera))
+        points, std, weight = read_rated_points(cloud)
+        maps = project_values(points, [std, weight], camera, height, width, to_camera)
+        depth = remove_see_through(maps[:1])
         if not bool(measured(depth).any()):
             raise InputError(
                 f"{cloud}: none of its {len(points)} points falls into the {width}×{height} picture: check "
                 "the extrinsics (cloud to camera, x right, y down, z ahead) and the intrinsics"
             )
-        return depth, camera.float(), [notice] if notice else []
+        found = Measurements(sparse=depth, std=maps[1:2] if std is not None else None)
+        if weight is not None:
+            found = replace(found, sparse=torch.where(maps[-1:] > 0, depth, 0.0), weight=maps[-1:])
+        return found, camera.float(), [notice] if notice else []
 
     def _from_colmap(
         self, model: colmap.Reconstruction, image: Path, height: int, width: int
-    ) -> tuple[Tensor, Tensor, list[str]]:
+    ) -> tuple[Measurements, Tensor, list[str]]:
         found = registered(model, image, height, width)
         view = colmap.sparse_view(model, found.picture, self.units, camera=found.camera, undistorted=True)
         notices = []
@@ -161,7 +206,29 @@ class Sensor:
             notices.append("COLMAP saw the pictures in another size: its cameras are resized with them")
         if found.lens is not None and not self.rectified:
             notices.append(UNDISTORTED)
-        return view.sparse, view.intrinsics, notices
+        return Measurements(sparse=view.sparse, weight=view.weight), view.intrinsics, notices
+
+
+def _with_points(found: Measurements, more: Tensor) -> Measurements:
+    """The measurements and points [1, H, W] given by hand, which count fully."""
+    there = measured(more)
+    return replace(
+        found,
+        sparse=torch.where(there, more, found.sparse),
+        std=None if found.std is None else torch.where(there, 0.0, found.std),
+        weight=None if found.weight is None else torch.where(there, 1.0, found.weight),
+        areas=None,
+    )
+
+
+def _file_of(place: Path, frame: Path, option: str) -> Path:
+    """The file for a frame: `place` itself, or the one of the frame's name in it."""
+    if not place.is_dir():
+        return place
+    found = sorted(file for file in place.iterdir() if file.stem == frame.stem)
+    if len(found) != 1:
+        raise InputError(f"{option} {place}: wanted one file called {frame.stem}; got {len(found)}")
+    return found[0]
 
 
 def parse_point(text: str) -> tuple[float, float, float]:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from gbpn.checkerboard import without_checkerboard
 from gbpn.errors import InputError
 from gbpn.runtime.manifest import SigmaCalibration
 
@@ -31,7 +32,7 @@ class CompletedMaps:
         """check: asked for the factor on σ and the relative σ to add when σ is wanted; None: too few."""
         self.depth = mean
         """Expected depth in metres; NaN where no measurement reached the pixel."""
-        self.confidence_logit = confidence_logit
+        self.confidence_logit = without_checkerboard(confidence_logit, belief_precision > 0)
         """Before the sigmoid, everywhere."""
         self.belief_precision = belief_precision
         """Precision that belief propagation alone ends with."""

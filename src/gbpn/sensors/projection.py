@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -10,7 +12,16 @@ from gbpn.border import require_size
 from gbpn.camera import nearest_wins, require_camera
 from gbpn.errors import InputError
 
-__all__ = ["FARTHEST", "NEAREST", "points_to_sparse", "project", "projected_indices", "remove_see_through"]
+__all__ = [
+    "FARTHEST",
+    "NEAREST",
+    "nearest_values",
+    "points_to_sparse",
+    "project",
+    "project_values",
+    "projected_indices",
+    "remove_see_through",
+]
 
 NEAREST = 0.1
 """Metres; points nearer to the camera plane are not in the picture."""
@@ -23,8 +34,24 @@ def project(
     points: np.ndarray, intrinsics: Tensor, height: int, width: int, to_camera: Tensor | None = None
 ) -> Tensor:
     """[1, height, width] float32 depth of [N, 3] points; the nearest wins where several meet in a pixel."""
-    x, y, depth, _ = _seen(points, intrinsics, height, width, to_camera)
-    return torch.from_numpy(nearest_wins(x, y, depth, height, width))[None]
+    return project_values(points, [], intrinsics, height, width, to_camera)
+
+
+def project_values(
+    points: np.ndarray,
+    values: Sequence[np.ndarray | None],
+    intrinsics: Tensor,
+    height: int,
+    width: int,
+    to_camera: Tensor | None = None,
+) -> Tensor:
+    """As `project`, with maps of further `values` [N] each, None being skipped: [1 + k, height, width]."""
+    x, y, depth, number = _seen(points, intrinsics, height, width, to_camera)
+    nearest = torch.from_numpy(nearest_wins(x, y, depth, height, width))[None]
+    more = [column[number] for column in values if column is not None]
+    if not more:
+        return nearest
+    return torch.cat((nearest, torch.from_numpy(nearest_values(x, y, depth, np.stack(more), height, width))))
 
 
 def projected_indices(
@@ -92,3 +119,16 @@ def points_to_sparse(points: Tensor, height: int, width: int) -> Tensor:
         bad = points[outside | ~(torch.isfinite(depth) & (depth > 0))][0].tolist()
         raise InputError(f"points must be x, y, depth inside {width}×{height} with depth above 0; got {bad}")
     return torch.from_numpy(nearest_wins(column.numpy(), row.numpy(), depth.numpy(), height, width))[None]
+
+
+def nearest_values(
+    x: np.ndarray, y: np.ndarray, depth: np.ndarray, values: np.ndarray, height: int, width: int
+) -> np.ndarray:
+    """[k, height, width] float32 of `values` [k, N]: in each pixel those of the nearest point, else 0."""
+    with np.errstate(invalid="ignore"):  # points at infinity fall out of the picture
+        inside = (x > -0.5) & (x < width - 0.5) & (y > -0.5) & (y < height - 0.5)
+    column, row = np.rint(x[inside]).astype(np.int64), np.rint(y[inside]).astype(np.int64)
+    order = np.argsort(-depth[inside], kind="stable")  # the nearest is written last
+    maps = np.zeros((len(values), height, width), np.float32)
+    maps[:, row[order], column[order]] = values[:, inside][:, order]
+    return maps

@@ -49,8 +49,10 @@ _CROSS = (255, 0, 255)
 """Colour of crosses over measurements that were not used: of no depth."""
 _FEW = 10
 """Measurements up to which each gets a ring."""
-_GAP, _TITLE, _BAR = 6, 18, 58
-"""Pixels between panels, of a title line, and of a colour bar with its numbers."""
+_GAP, _TITLE, _BAR = 6, 18, 68
+"""Pixels between panels, of a title line, and of a colour bar with its numbers, for small pictures."""
+_SMALL = 300
+"""Pixels of the shorter side up to which a picture is small; letters and dots of larger ones grow along."""
 
 
 def colours(values: Array, low: float, high: float, palette: str) -> Array:
@@ -94,11 +96,11 @@ def measurements(
         return picture
     paint = colours(depth[rows, columns][None], low, high, DEPTH)[0]
     if rows.size <= _FEW:  # a ring that shows where to look
-        _dot(picture, rows, columns, radius + 3, np.full_like(paint, 255))
-        radius += 1
+        _dot(picture, rows, columns, radius + max(3, radius), np.full_like(paint, 255))
+        radius += max(1, radius // 2)
     _dot(picture, rows, columns, radius, paint)
     if crossed is not None:
-        _cross(picture, crossed[0], crossed[1], radius + 2)
+        _cross(picture, crossed[0], crossed[1], radius + max(2, radius))
     return picture
 
 
@@ -135,20 +137,27 @@ def _cross(picture: Array, rows: Array, columns: Array, arm: int) -> None:
 def with_bar(picture: Array, low: float, high: float, palette: str, unit: str = "m") -> Array:
     """The picture with a colour bar and its numbers at the right."""
     height = picture.shape[0]
-    bar = Image.new("RGB", (_BAR, height), BACKGROUND)
-    ramp = np.linspace(high, low, height)[:, None].repeat(10, 1)
-    bar.paste(Image.fromarray(colours(ramp, low, high, palette)), (4, 0))
-    draw, font = ImageDraw.Draw(bar), _font(11)
+    grown = _grown(picture)
+    bar = Image.new("RGB", (round(_BAR * grown), height), BACKGROUND)
+    ramp = np.linspace(high, low, height)[:, None].repeat(round(10 * grown), 1)
+    bar.paste(Image.fromarray(colours(ramp, low, high, palette)), (round(4 * grown), 0))
+    draw, font = ImageDraw.Draw(bar), _font(round(11 * grown))
     for share in np.linspace(0, 1, 5 if height >= 100 else 2):
-        y = round((1 - share) * (height - 12))
-        draw.text((17, y), f"{low + share * (high - low):.3g}{unit and ' ' + unit}", _TEXT, font)
+        place = round(17 * grown), round((1 - share) * (height - 12 * grown))
+        draw.text(place, f"{low + share * (high - low):.3g}{unit and ' ' + unit}", _TEXT, font)
     return np.concatenate([picture, np.asarray(bar)], axis=1)
+
+
+def _grown(picture: Array) -> float:
+    """How much larger letters are than those of small pictures."""
+    return float(max(1.0, min(picture.shape[:2]) / _SMALL))
 
 
 def titled(picture: Array, title: str) -> Array:
     """The picture under a line of text."""
-    line = Image.new("RGB", (picture.shape[1], _TITLE), BACKGROUND)
-    ImageDraw.Draw(line).text((2, 2), title, _TEXT, _font(12))
+    grown = _grown(picture)
+    line = Image.new("RGB", (picture.shape[1], round(_TITLE * grown)), BACKGROUND)
+    ImageDraw.Draw(line).text((2, 2), title, _TEXT, _font(round(12 * grown)))
     return np.concatenate([np.asarray(line), picture], axis=0)
 
 

@@ -11,9 +11,9 @@ import numpy as np
 from PIL import Image
 
 from gbpn.errors import InputError
+from gbpn.formats import glb
 from gbpn.predict.completed import CompletedDepth
 from gbpn.predict.session import Measurement, Session
-from gbpn.studio import glb
 from gbpn.studio.material import Material
 
 __all__ = ["EXPORTS", "PNG", "depth_png", "make", "npy", "png", "written"]

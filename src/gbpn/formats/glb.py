@@ -1,4 +1,4 @@
-"""Binary glTF of a depth map: coloured points, or a mesh without the walls that edges would make."""
+"""Binary glTF: coloured points, or the mesh of a depth map without the walls that edges would make."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import struct
 
 import numpy as np
 
-__all__ = ["FLOAT", "POINTS", "glb", "positions"]
+__all__ = ["FLOAT", "POINTS", "glb", "points_glb", "positions"]
 
 _ARRAY_BUFFER, _ELEMENT_BUFFER = 34962, 34963
 FLOAT, _UNSIGNED_BYTE, _UNSIGNED_INT = 5126, 5121, 5125
@@ -49,6 +49,13 @@ def glb(depth: np.ndarray, image: np.ndarray, camera: tuple[float, float, float,
     else:
         used = np.flatnonzero(keep.ravel())
     return _pack(places[used], _linear(colours[used]), index)
+
+
+def points_glb(points: np.ndarray, colours: np.ndarray) -> bytes:
+    """The file of [N, 3] metres (x right, y down, z ahead; turned to y up) and [N, 3] uint8 colours."""
+    places = (points * np.array([1, -1, -1])).astype(np.float32)
+    opaque = np.concatenate([colours, np.full((len(colours), 1), 255, np.uint8)], axis=1)
+    return _pack(places, _linear(opaque), None)
 
 
 def _linear(colours: np.ndarray) -> np.ndarray:
