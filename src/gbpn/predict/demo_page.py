@@ -144,7 +144,8 @@ def _data(shown: Shown) -> str:
 
 def _stored(metres: Array) -> Array:
     """Whole millimetres up to 65 m; 0 where nothing is known."""
-    return np.nan_to_num(metres * _MILLIMETRES, nan=0.0, posinf=0.0).clip(0, 65535).astype("<u2")
+    stored: Array = np.nan_to_num(metres * _MILLIMETRES, nan=0.0, posinf=0.0).clip(0, 65535).astype("<u2")
+    return stored
 
 
 def _scale(name: str, low: float, high: float, palette: str, *, hidden: bool) -> str:

@@ -12,7 +12,8 @@ from gbpn.camera import fitted_intrinsics
 from gbpn.errors import InputError
 from gbpn.formats.camera_files import CameraFile, read_camera, read_transform, resized
 from gbpn.formats.images import to_tensor
-from gbpn.predict.inputs import UNDISTORTED, FrameInputs, as_camera, undistorted
+from gbpn.lens import undistorted_picture, undistorted_sparse
+from gbpn.predict.inputs import UNDISTORTED, FrameInputs, as_camera
 from gbpn.predict.pairing import Job, left_out_in_time, require_one_pair
 from gbpn.predict.sources import Sensor
 from gbpn.recordings.bags import Moment, RecordedFrame, Recording
@@ -57,7 +58,8 @@ def frame_of(frame: RecordedFrame, sensor: Sensor, path: Path) -> FrameInputs:
     if frame.depth is not None:
         sparse = torch.from_numpy(frame.depth)[None]
     if lens is not None:
-        picture, sparse = undistorted(picture, sparse, matrix, lens)
+        picture = undistorted_picture(picture, matrix, lens)
+        sparse = undistorted_sparse(sparse, matrix, lens)
     if frame.points is not None:
         transform = _transform(frame, sensor, path)
         sparse = remove_see_through(project(frame.points, matrix, height, width, transform))

@@ -11,6 +11,7 @@ from gbpn.errors import InputError
 from gbpn.predict.completed import CompletedDepth
 from gbpn.predict.completer import DepthCompleter
 from gbpn.predict.inputs import FrameInputs
+from gbpn.predict.keeping import kept
 from gbpn.predict.plausible_range import kept_promises
 from gbpn.predict.session import Session
 
@@ -44,8 +45,12 @@ class StreamCompleter(DepthCompleter):
         self._before: Tensor | None = None
 
     @torch.inference_mode()
-    def complete(self, inputs: FrameInputs, *, sigmas: bool = False) -> CompletedDepth:
+    def complete(
+        self, inputs: FrameInputs, *, sigmas: bool = False, keep_measured: bool = False
+    ) -> CompletedDepth:
         """The next frame."""
+        if inputs.std is not None or inputs.weight is not None or inputs.areas is not None:
+            raise InputError("a stream takes depth of the picture's size, without a confidence or sigma")
         session = self._session
         if session is None or self._is_cut(inputs.image):
             session = self._session = self.session(inputs.image, inputs.intrinsics, warm=self.warm)
@@ -57,8 +62,9 @@ class StreamCompleter(DepthCompleter):
         answer = session.result
         if sigmas and answer.calibrated:
             _ = answer.std  # checked with this frame's measurements, not when the next one is there
+        found = answer.distribution
         return CompletedDepth(
-            distribution=kept_promises(answer.distribution, inputs.sparse),
+            distribution=kept_promises(kept(found, inputs.sparse) if keep_measured else found, inputs.sparse),
             image=inputs.image,
             sparse=inputs.sparse,
             intrinsics=inputs.intrinsics,
