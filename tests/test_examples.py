@@ -59,7 +59,8 @@ def test_the_ros_node_with_messages_of_humble(tmp_path: Path, completer, scene) 
         }
     work: Any = node.Completion(completer)
     work.image(sent["/image"])
-    assert work.live is None, "nothing is known of the camera yet"
+    begun = work.live is not None
+    assert not begun, "nothing is known of the camera yet"
     work.begin(sent["/info"], sent["/tf"].transforms[0].transform)
     work.image(sent["/image"])
     work.points(sent["/points"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -42,7 +43,12 @@ def evaluate(folder: Path, *arguments: object) -> tuple[str, list[dict]]:
 def test_default_weights_and_several_settings(mine: Path, tmp_path: Path, monkeypatch) -> None:
     figures = []
     png = plots._png
-    monkeypatch.setattr(plots, "_png", lambda figure: figures.append(figure) or png(figure))
+
+    def drawn(figure: Any) -> bytes:
+        figures.append(figure)
+        return png(figure)
+
+    monkeypatch.setattr(plots, "_png", drawn)
     out = tmp_path / "report"
     text, rows = evaluate(out, "--data", mine, "--points", 20, "--points", 200, "--method", "linear")
     assert [(row["method"], row["setting"]) for row in rows] == [
