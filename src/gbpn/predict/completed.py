@@ -116,7 +116,7 @@ class CompletedDepth:
     def trusted(self, max_sigma: Any = None) -> Array:
         """[H, W] bool: pixels whose σ is at most `max_sigma`, metres or a share such as "5%".
 
-        None: `self.max_sigma`, else 10 % of the depth. Weights without a calibration have no σ: there the
+        None: `self.max_sigma`, else 5 % of the depth. Weights without a calibration have no σ: there the
         least confident twentieth is not trusted.
         """
         there = self.observed
