@@ -49,4 +49,4 @@ class SigmaLimit:
 
 
 USUAL_LIMIT = SigmaLimit(value=0.05, relative=True)
-"""Of clouds, unless told otherwise: no sky of the street scene passes, which 10 % would let in by a quarter."""
+"""Of clouds, unless told otherwise: no sky of the street scene passes; 10 % would let in a quarter of it."""
