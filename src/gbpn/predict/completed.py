@@ -123,7 +123,7 @@ class CompletedDepth:
         if self.calibrated:
             limit = USUAL_LIMIT if max_sigma is None and self.max_sigma is None else None
             limit = limit or SigmaLimit.of(self.max_sigma if max_sigma is None else max_sigma)
-            return there & limit.keeps(self.depth, self.std)
+            return np.asarray(there & limit.keeps(self.depth, self.std))
         if max_sigma is not None or self.max_sigma is not None:
             raise InputError("these weights state no sigma, so none can be limited: load calibrated weights")
         return (
