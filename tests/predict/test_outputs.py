@@ -51,7 +51,7 @@ def wall() -> gbpn.CompletedDepth:
 def test_limits_are_metres_or_shares(wall: gbpn.CompletedDepth) -> None:
     np.testing.assert_array_equal(wall.trusted("5%"), wall.std <= 0.1)
     np.testing.assert_array_equal(wall.trusted(0.1), wall.std <= 0.1)
-    np.testing.assert_array_equal(wall.trusted(), wall.std <= 0.2)  # 10 % unless told otherwise
+    np.testing.assert_array_equal(wall.trusted(), wall.std <= 0.1)  # 5 % unless told otherwise
     assert str(SigmaLimit.of("5%")) == "5%"
     for wrong in ("", "-1", "much", 0, float("nan")):
         with pytest.raises(InputError, match="largest sigma"):

@@ -35,7 +35,7 @@ def merge(
     ] = 0.01,
     votes: Annotated[int, typer.Option(help="Other frames that must agree with a pixel; 0: none.")] = 1,
     max_sigma: Annotated[
-        str | None, typer.Option(help="Largest sigma of trusted pixels, 0.05 (metres) or 5%; usually 10%.")
+        str | None, typer.Option(help="Largest sigma of trusted pixels, 0.05 (metres) or 5%; usually 5%.")
     ] = None,
     units: Annotated[float, typer.Option(help="COLMAP: metres per unit of the model.")] = 1.0,
     mask_pictures: Annotated[

@@ -116,15 +116,14 @@ class CompletedDepth:
     def trusted(self, max_sigma: Any = None) -> Array:
         """[H, W] bool: pixels whose σ is at most `max_sigma`, metres or a share such as "5%".
 
-        None: `self.max_sigma`, else 10 % of the depth. Weights without a calibration have no σ: there the
+        None: `self.max_sigma`, else 5 % of the depth. Weights without a calibration have no σ: there the
         least confident twentieth is not trusted.
         """
         there = self.observed
         if self.calibrated:
             limit = USUAL_LIMIT if max_sigma is None and self.max_sigma is None else None
             limit = limit or SigmaLimit.of(self.max_sigma if max_sigma is None else max_sigma)
-            trusted: Array = there & limit.keeps(self.depth, self.std)
-            return trusted
+            return np.asarray(there & limit.keeps(self.depth, self.std))
         if max_sigma is not None or self.max_sigma is not None:
             raise InputError("these weights state no sigma, so none can be limited: load calibrated weights")
         return (
