@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from gbpn.cli.outcomes import plain, tell, tell_change
 from gbpn.errors import GbpnError, InputError
 
 if TYPE_CHECKING:
@@ -24,8 +24,6 @@ __all__ = ["complete"]
 
 _SOME_FAILED = 3
 """Exit code if frames of a sequence failed."""
-_CHANGED = 1e-3
-"""Metres between a measurement and the depth given for it, from which on that is said."""
 
 
 def complete(
@@ -196,7 +194,7 @@ def complete(
         sensor = _rated(sensor, sigma, confidence, depth_camera, depth_extrinsics)
         limit, files = _trust(max_sigma, also)
         for notice in told:
-            console.print(f"[yellow]note:[/] {_plain(notice)}")
+            console.print(f"[yellow]note:[/] {plain(notice)}")
         how = _pairing(pair, by_order, tolerance)
         video = None
         if recorded:
@@ -228,8 +226,8 @@ def complete(
             console.print(str(written), markup=False)
     if len(frames) == 1 and outcomes[0].state == "failed":
         raise GbpnError(outcomes[0].message)
-    _tell(console, outcomes, output)
-    _tell_change(console, outcomes)
+    tell(console, outcomes, output)
+    tell_change(console, outcomes)
     if rerun is not None:
         _record(console, outcomes, output, rerun)
     if any(outcome.state == "failed" for outcome in outcomes):
@@ -345,16 +343,6 @@ def _trust(max_sigma: str | None, also: list[str] | None) -> tuple[SigmaLimit | 
     return None if max_sigma is None else SigmaLimit.of(max_sigma), files
 
 
-def _tell_change(console: Console, outcomes: list[Outcome]) -> None:
-    """How far answers are from what was measured."""
-    largest = max((outcome.change for outcome in outcomes), default=0.0)
-    if largest > _CHANGED:
-        console.print(
-            f"[yellow]note:[/] measured pixels were changed by up to {largest:.2g} m; "
-            "--keep-measured gives them back as they were"
-        )
-
-
 def _record(console: Console, outcomes: list[Outcome], output: Path, path: Path) -> None:
     from gbpn.predict.completed_folder import read_frame
     from gbpn.predict.rerun_recording import write_recording
@@ -421,50 +409,3 @@ def _perform(run: Run, frames: list[Job], workers: int) -> list[Outcome]:
             outcomes.append(outcome)
             bar.advance(task)
     return outcomes
-
-
-def _tell(console: Console, outcomes: list[Outcome], output: Path) -> None:
-    """What was written, what was noticed, what failed."""
-    from gbpn.predict.notices import merged
-
-    if len(outcomes) == 1:
-        outcome = outcomes[0]
-        for notice in outcome.notices:
-            console.print(f"[yellow]note:[/] {_plain(notice)}")
-        _tell_dropped(console, outcomes)
-        if outcome.state == "kept":
-            console.print("done before with the same inputs and settings; --again redoes it", markup=False)
-        for file in outcome.files:
-            console.print(str(file), markup=False)
-        return
-    for notice, count in merged([notice for outcome in outcomes for notice in outcome.notices]):
-        console.print(f"[yellow]note:[/] {_plain(notice)} ({count} frames)")
-    for reason, count in Counter(o.message for o in outcomes if o.state == "left out").items():
-        console.print(f"[yellow]note:[/] {count} frames are left out: {_plain(reason)}")
-    _tell_dropped(console, outcomes)
-    counts = Counter(outcome.state for outcome in outcomes)
-    words = {"written": "written", "kept": "done before", "left out": "left out", "failed": "failed"}
-    parts = [f"{counts[state]} {word}" for state, word in words.items() if counts[state]]
-    console.print(f"{len(outcomes)} frames: {', '.join(parts)} → {output}", markup=False)
-    for outcome in outcomes:
-        if outcome.state == "failed":
-            console.print(f"[red]failed:[/] {_plain(outcome.job.name)}: {_plain(outcome.message)}")
-
-
-def _tell_dropped(console: Console, outcomes: list[Outcome]) -> None:
-    """How many measurements were not used."""
-    frames = sum(outcome.dropped > 0 for outcome in outcomes)
-    if frames:
-        count = sum(outcome.dropped for outcome in outcomes)
-        where = f" of {frames} frames" if len(outcomes) > 1 else ""
-        noun = "measurement" if count == 1 else "measurements"
-        console.print(
-            f"[yellow]note:[/] {count} {noun}{where} that the rest contradicts: "
-            "not used, crossed out in the preview; --outliers keep uses them"
-        )
-
-
-def _plain(text: str) -> str:
-    from rich.markup import escape
-
-    return escape(text)

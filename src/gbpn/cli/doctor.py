@@ -20,8 +20,11 @@ EXTRAS = {
     "onnx": ("onnx", "onnxruntime", "onnxscript"),
     "openvino": ("openvino",),
     "data": ("h5py",),
+    "ros": ("rosbags",),
+    "video": ("av",),
     "train": ("lightning-fabric", "tensorboard", "h5py"),
     "solvers": ("pyamg",),
+    "rerun": ("rerun-sdk",),
 }
 """Packages of each extra that users choose, and `_PURPOSE` …"""
 _PURPOSE = {
@@ -30,8 +33,11 @@ _PURPOSE = {
     "onnx": "gbpn export, --engine onnxruntime, gbpn.runtime",
     "openvino": "--engine openvino",
     "data": "NYUv2's own files",
+    "ros": "ROS bags and MCAP recordings",
+    "video": "video in and out",
     "train": "gbpn train",
     "solvers": "infer(solver='amg')",
+    "rerun": "recordings for the rerun viewer",
 }
 """… what it is for."""
 _MARKS = {"good": "[green]✓[/]", "optional": "[dim]–[/]", "bad": "[red]✗[/]"}
