@@ -37,7 +37,7 @@ class CompletedFrame:
 
     def trusted(self, limit: SigmaLimit | None = None) -> np.ndarray:
         """[H, W] bool: where there is a depth whose σ is within the limit."""
-        there = np.isfinite(self.depth) & (self.depth > 0)
+        there: np.ndarray = np.isfinite(self.depth) & (self.depth > 0)
         if self.std is None:
             return there
         return np.asarray(there & (limit or USUAL_LIMIT).keeps(self.depth, self.std))
