@@ -19,7 +19,7 @@ from gbpn.validity import measured
 __all__ = ["change_at_measurements", "kept"]
 
 _REACH = 3
-"""Pixels into a hole within which a change fades; chosen on training frames."""
+"""Pixels into a hole within which a change fades."""
 
 
 def kept(
