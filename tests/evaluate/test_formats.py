@@ -95,7 +95,10 @@ def test_options_of_the_dataset(tmp_path) -> None:
     )
     assert result.exit_code == 0, result.output
     data = json.loads((tmp_path / "report" / "report.json").read_text())
-    assert (data["failed"], data["rows"][0]["rmse"]) == ([], 0.0)
+    rows = {row["method"]: row for row in data["rows"]}
+    assert not data["failed"]
+    assert set(rows) == {"default", "nearest"}  # the embedded weights come along
+    assert rows["nearest"]["rmse"] == 0.0
     assert "Read with scale=500." in data["protocol"]
     for wrong, said in (("scale", "KEY=VALUE"), ("depth=2", "folder has no option 'depth'")):
         with pytest.raises(InputError, match=said):

@@ -16,6 +16,7 @@ from PIL import Image
 
 from gbpn.show import pictures
 from gbpn.show.html_page import document, embedded
+from gbpn.show.pictures import Array
 from gbpn.validity import measured
 
 if TYPE_CHECKING:
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
 __all__ = ["page"]
 
-Array = np.ndarray
 _ENLARGED = 2
 """Rendered scenes are small; their pictures are drawn so many times as large."""
 _HERO = "living_room", "500"
