@@ -13,7 +13,6 @@ from gbpn.errors import GbpnError, InputError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from gbpn.predict import DepthCompleter
     from gbpn.predict.jobs import Job, Outcome, Run
     from gbpn.predict.sources import Sensor
     from gbpn.predict.trust import SigmaLimit
@@ -169,6 +168,7 @@ def complete(
     from gbpn.formats.depth_files import DepthRangeWarning
     from gbpn.predict.film import film
     from gbpn.predict.jobs import Run, plan
+    from gbpn.predict.opening import open_completer
     from gbpn.predict.recorded import jobs_of_recording
     from gbpn.predict.stream import StreamCompleter
     from gbpn.recordings.bags import is_recording
@@ -204,7 +204,7 @@ def complete(
             video, frames = _film_frames(image, sensor, sparse, how["tolerance"])
         else:
             frames = plan(image, sparse, others=bool(points), **how)
-        completer = _completer(weights, device, solver, iterations, outliers, engine)
+        completer = open_completer(weights, device, solver, iterations, outliers, engine)
         if stream:
             if workers > 1 or engine != "torch":
                 raise InputError("--stream takes frames one after the other, with --workers 1 --engine torch")
@@ -350,45 +350,6 @@ def _record(console: Console, outcomes: list[Outcome], output: Path, path: Path)
     done = [outcome.job for outcome in outcomes if outcome.state in ("written", "kept")]
     write_recording(path, (read_frame(output, job.name, job.image) for job in done))
     console.print(str(path), markup=False)
-
-
-def _completer(
-    weights: str, device: str, solver: str, iterations: str | None, outliers: str, engine: str
-) -> DepthCompleter:
-    from gbpn.predict import DepthCompleter
-
-    counts = None
-    if iterations is not None:
-        try:
-            counts = tuple(int(word) for word in iterations.split(","))
-        except ValueError:
-            raise InputError(f"--iterations wants counts such as 5 or 3,5; got {iterations!r}") from None
-    if engine != "torch":
-        return _engine_completer(weights, device, solver, counts or (), engine)
-    return DepthCompleter.from_pretrained(
-        weights, device=device, solver=solver, iterations=counts, outliers=outliers
-    )
-
-
-def _engine_completer(
-    folder: str, device: str, solver: str, iterations: tuple[int, ...], engine: str
-) -> DepthCompleter:
-    """Exported networks: on the processor, as trained, and with every measurement."""
-    from gbpn.predict import DepthCompleter
-    from gbpn.predict.engine import EngineModel
-
-    if device not in ("cpu", "auto") or solver != "gbp":
-        raise InputError(
-            f"--engine {engine} runs belief propagation on the CPU; got --device {device} --solver {solver}: "
-            "use --engine torch"
-        )
-    if not Path(folder).is_dir():
-        raise InputError(
-            f"--engine {engine} wants --weights FOLDER as written by gbpn export; got {folder!r}: run "
-            f"gbpn export {folder} -o exported, then --weights exported"
-        )
-    model = EngineModel(folder, engine=engine, iterations=iterations)
-    return DepthCompleter(model, iterations=model.completer.iterations, outliers="keep")
 
 
 def _perform(run: Run, frames: list[Job], workers: int) -> list[Outcome]:

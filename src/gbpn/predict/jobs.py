@@ -155,7 +155,7 @@ class Run:
 
     def all(self, frames: Sequence[Job], workers: int = 1) -> Iterator[Outcome]:
         """Outcomes as frames end; at most `workers` frames are in memory at a time."""
-        identity = self._identity()
+        identity = self.identity()
         for folder in {(self.output / frame.name).parent for frame in frames}:
             remove_leftovers(folder)
         if workers == 1:
@@ -240,7 +240,7 @@ class Run:
         write_text(place, json.dumps({**facts, **record}, indent=1) + "\n", durable=True)
         return files
 
-    def _identity(self) -> dict[str, Any]:
+    def identity(self) -> dict[str, Any]:
         """What an answer depends on besides its own inputs."""
         completer = self.completer
         settings = {

@@ -1,0 +1,47 @@
+"""A completer from the words of the command line, for one process or for each of many."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from gbpn.errors import InputError
+from gbpn.predict.completer import DepthCompleter
+
+__all__ = ["open_completer"]
+
+
+def open_completer(
+    weights: str, device: str, solver: str, iterations: str | None, outliers: str, engine: str
+) -> DepthCompleter:
+    """As the options of `gbpn complete` say it; `iterations` such as "5" or "3,5", None: as trained."""
+    counts = None
+    if iterations is not None:
+        try:
+            counts = tuple(int(word) for word in iterations.split(","))
+        except ValueError:
+            raise InputError(f"--iterations wants counts such as 5 or 3,5; got {iterations!r}") from None
+    if engine != "torch":
+        return _engine_completer(weights, device, solver, counts or (), engine)
+    return DepthCompleter.from_pretrained(
+        weights, device=device, solver=solver, iterations=counts, outliers=outliers
+    )
+
+
+def _engine_completer(
+    folder: str, device: str, solver: str, iterations: tuple[int, ...], engine: str
+) -> DepthCompleter:
+    """Exported networks: on the processor, as trained, and with every measurement."""
+    from gbpn.predict.engine import EngineModel  # needs an optional package
+
+    if device not in ("cpu", "auto") or solver != "gbp":
+        raise InputError(
+            f"--engine {engine} runs belief propagation on the CPU; got --device {device} --solver {solver}: "
+            "use --engine torch"
+        )
+    if not Path(folder).is_dir():
+        raise InputError(
+            f"--engine {engine} wants --weights FOLDER as written by gbpn export; got {folder!r}: run "
+            f"gbpn export {folder} -o exported, then --weights exported"
+        )
+    model = EngineModel(folder, engine=engine, iterations=iterations)
+    return DepthCompleter(model, iterations=model.completer.iterations, outliers="keep")
