@@ -5,7 +5,8 @@ usage: python scripts/mutate.py [gmcn metrics data predict …] [--count 25] [--
 The source tree is copied and changed there, never in place. First every test of a room runs once on the
 unchanged copy, which tells how long it takes and which lines it passes. Then, for each changed line, the
 tests that pass it run, quickest first, up to the first failure; for lines that run at import, also others
-that name the module. Results are written after each change, and a run that was interrupted goes on where it
+that name the module. What the unchanged copy did is kept beside the results until source or tests change.
+Results are written after each change, and a run that was interrupted goes on where it
 was. A survivor that no test could notice, because the changed program does the same, may be given the state
 "equivalent" in that file by hand.
 """
@@ -14,30 +15,18 @@ from __future__ import annotations
 
 import argparse
 import ast
-import contextlib
 import difflib
-import importlib
 import itertools
 import json
-import os
 import random
-import shutil
-import signal
-import sys
 import tempfile
-import threading
-import time
-import traceback
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import mutations
-
-ROOT = Path(__file__).resolve().parents[1]
-SOURCE = ROOT / "src"
+from watched_tests import ROOT, SOURCE, Baseline, baseline, copied, prepare, run_tests
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +37,7 @@ class Room:
     tests: tuple[str, ...]
 
 
-DATA = ("augmentation", "datasets", "formats", "sensors", "synthetic")
+DATA = ("augmentation", "datasets", "formats", "recordings", "sensors", "synthetic")
 ROOMS = {
     "gmcn": Room(
         files=("gmcn/**/*.py",), tests=("gmcn/test_*.py", "test_own_goldens.py", "test_defaults.py")
@@ -58,23 +47,34 @@ ROOMS = {
     ),
     "data": Room(
         files=tuple(f"{room}/*.py" for room in DATA),
-        tests=(*(f"{room}/test_*.py" for room in DATA), "test_own_goldens.py", "test_defaults.py"),
+        tests=(
+            *(f"{room}/test_*.py" for room in DATA),
+            "predict/test_recorded.py",
+            "test_own_goldens.py",
+            "test_defaults.py",
+        ),
     ),
     "predict": Room(
         files=("predict/*.py", "pipeline.py", "sigma_check.py"),
-        tests=("predict/test_*.py", "test_sigma_check.py", "test_model.py", "test_defaults.py"),
+        tests=(
+            "predict/test_*.py",
+            "test_model.py",
+            "test_outliers.py",
+            "test_sigma_check.py",
+            "test_defaults.py",
+        ),
     ),
     "gbp": Room(files=("gbp/*.py", "gbp/exact/*.py"), tests=("gbp/test_*.py", "test_mrf.py")),
     "losses": Room(files=("losses.py",), tests=("test_losses.py",)),
     "evaluate": Room(files=("evaluate/*.py",), tests=("evaluate/test_*.py",)),
     "train": Room(files=("train/*.py",), tests=("train/test_*.py",)),
 }
+GENERAL = ("test_defaults.py",)
+"""Tests that know every module without naming it."""
 LEFT_OUT = ("triton*", "test_*_triton.py")
 """Kernels for GPUs: their interpreter is too slow to run them some hundred times."""
 PER_TEST, EXTRA = 6.0, 120.0
 """Time limit of a change: so many times what its tests took, and so many seconds more."""
-SLOWEST = 20.0
-"""Seconds; slower tests are not asked."""
 FIRST = 5
 """Tests that are asked first: most changes are noticed by the quickest."""
 ENOUGH = 10.0
@@ -85,165 +85,6 @@ def matching(folder: Path, globs: tuple[str, ...]) -> list[Path]:
     """Files that any of the globs names, sorted."""
     found = {path for one in globs for path in folder.glob(one)}
     return sorted(path for path in found if not any(path.match(one) for one in LEFT_OUT))
-
-
-# --- tests in a child process, which starts with everything heavy loaded -----------------------------------
-
-
-class Recorder:
-    """A pytest plugin: how long tests take, which lines of the copied tree they pass, which one failed."""
-
-    def __init__(self, tree: Path, trace: bool) -> None:
-        self.prefix, self.trace = str(tree), trace
-        self.lines: dict[str, set[str]] = {}
-        self.seconds: Counter[str] = Counter()
-        self.failed: list[str] = []
-        self.current = "import"
-
-    def __enter__(self) -> Recorder:
-        if self.trace:
-            threading.settrace(self._enter)
-            sys.settrace(self._enter)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        sys.settrace(None)
-        threading.settrace(None)  # type: ignore[arg-type]
-
-    def _enter(self, frame: FrameType, event: str, argument: Any) -> Any:
-        if not frame.f_code.co_filename.startswith(self.prefix):
-            return None
-        passed = self.lines.setdefault(self.current, set())
-        name = frame.f_code.co_filename
-
-        def line(frame: FrameType, event: str, argument: Any) -> Any:
-            passed.add(f"{name}:{frame.f_lineno}")
-            return line
-
-        return line(frame, event, argument)
-
-    def pytest_runtest_logstart(self, nodeid: str) -> None:
-        self.current = f"setup of {nodeid}"
-
-    def pytest_runtest_call(self, item: Any) -> None:
-        self.current = item.nodeid
-        if self.trace:
-            sys.settrace(self._enter)  # hypothesis and others take it away
-
-    def pytest_runtest_logreport(self, report: Any) -> None:
-        self.seconds[report.nodeid] += report.duration
-        if report.failed:
-            self.failed.append(report.nodeid)
-
-    def pytest_collectreport(self, report: Any) -> None:
-        if report.failed:
-            self.failed.append(report.nodeid)
-
-
-def run_tests(tree: Path, tests: list[str], limit: float, *, trace: bool = False) -> dict[str, Any] | None:
-    """Outcome of pytest on `tree`/src in a process of its own; None if it took more than `limit` seconds."""
-    report = tree / "report.json"
-    report.unlink(missing_ok=True)
-    child = os.fork()
-    if child == 0:
-        os.setsid()
-        _child(tree, tests, report, trace)
-    start = time.monotonic()
-    while os.waitpid(child, os.WNOHANG) == (0, 0):
-        if time.monotonic() - start > limit:
-            os.killpg(child, signal.SIGKILL)
-            os.waitpid(child, 0)
-            return None
-        time.sleep(0.05)
-    if not report.is_file():
-        return {"failed": ["the process died"], "lines": {}, "seconds": {}}
-    outcome: dict[str, Any] = json.loads(report.read_text())
-    return outcome
-
-
-def _child(tree: Path, tests: list[str], report: Path, trace: bool) -> None:
-    """Never returns."""
-    import pytest
-
-    quiet = os.open(os.devnull, os.O_WRONLY)
-    if not os.environ.get("GBPN_MUTATE_VERBOSE"):
-        os.dup2(quiet, 1)
-        os.dup2(quiet, 2)
-    sys.path[:] = [str(tree / "src"), *(path for path in sys.path if Path(path or ".").resolve() != SOURCE)]
-    os.environ["PYTHONPATH"] = str(tree / "src")
-    os.chdir(ROOT)
-    options = [
-        "-q",
-        "-p",
-        "no:cacheprovider",
-        "-p",
-        "no:randomly",
-        "--hypothesis-seed=0",
-        "--assert=plain",
-        *([] if trace else ["-x"]),
-    ]
-    with Recorder(tree / "src", trace) as recorder:
-        try:
-            pytest.main([*options, *tests], plugins=[recorder])
-        except BaseException:
-            traceback.print_exc()
-        finally:
-            sys.settrace(None)
-            lines = {name: sorted(passed) for name, passed in recorder.lines.items()}
-            temporary = report.with_suffix(".part")
-            temporary.write_text(
-                json.dumps(
-                    {
-                        "failed": recorder.failed,
-                        "lines": lines,
-                        "seconds": recorder.seconds,
-                        "modules": _installed() if trace else [],
-                    }
-                )
-            )
-            temporary.replace(report)
-            sys.stdout.flush()
-            os._exit(0)
-
-
-# --- one room ----------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, kw_only=True)
-class Baseline:
-    """What the tests of a room do on unchanged source."""
-
-    seconds: dict[str, float]
-    """By test, those that fail without any change left out."""
-    passing: dict[str, list[str]]
-    """"file:line" → tests that pass the line in their own body."""
-    at_import: set[str]
-    """Lines that run when modules are imported or fixtures made."""
-
-
-def baseline(tree: Path, tests: list[str]) -> Baseline:
-    outcome = run_tests(tree, tests, 3600, trace=True)
-    if outcome is None or not outcome["seconds"]:
-        raise SystemExit(f"the tests {tests} do not run: GBPN_MUTATE_VERBOSE=1 shows what they say")
-    preload(outcome["modules"])
-    broken = {name.partition("::")[0] if "::" not in name else name for name in outcome["failed"]}
-    seconds = {
-        name: took for name, took in outcome["seconds"].items() if name not in broken and took < SLOWEST
-    }
-    quick = sorted(seconds, key=lambda name: seconds[name])[: 10 * FIRST]
-    again = run_tests(tree, quick, 3600)  # as changes are judged: what fails now fails without one
-    if again is None or again["failed"]:
-        raise SystemExit(f"without any change, {again and again['failed']} fails in the second run")
-    prefix = f"{tree / 'src'}/"
-    passing: dict[str, list[str]] = {}
-    at_import: set[str] = set()
-    for name, lines in outcome["lines"].items():
-        for line in (line.removeprefix(prefix) for line in lines):
-            if name in seconds:
-                passing.setdefault(line, []).append(name)
-            elif name not in broken:
-                at_import.add(line)
-    return Baseline(seconds=seconds, passing=passing, at_import=at_import)
 
 
 def chosen(files: list[Path], count: int, seed: str) -> list[tuple[Path, mutations.Mutation]]:
@@ -285,6 +126,7 @@ def _noticed(tree: Path, place: str, path: Path, tests: list[str], known: Baseli
     if place in known.at_import or not covering:  # everything that names the module may depend on it
         module = path.stem if path.stem != "__init__" else path.parent.name
         files |= {test for test in tests if module in (ROOT / test).read_text()} or set(tests)
+        files |= {test for test in tests if Path(test).name in GENERAL}
     direct = [name for name in quick if name in covering]
     others = [name for name in quick if name not in covering and name.partition("::")[0] in files]
     others = others if place in known.at_import or not covering else []
@@ -299,30 +141,6 @@ def _noticed(tree: Path, place: str, path: Path, tests: list[str], known: Baseli
         if outcome["failed"]:
             return {"state": "killed", "by": outcome["failed"][0]}
     return {"state": "survived", "tests": len(direct)}
-
-
-def _installed() -> list[str]:
-    """Modules of this process that are neither ours nor tests."""
-    files = {name: getattr(module, "__file__", None) or "" for name, module in sys.modules.items()}
-    return [name for name, file in files.items() if "site-packages" in file or "/lib/python" in file]
-
-
-def preload(modules: list[str]) -> None:
-    """Import what tests import besides ours, once for all children."""
-    for name in modules:
-        with contextlib.suppress(Exception):
-            importlib.import_module(name)
-
-
-def prepare() -> None:
-    """One thread, and the heaviest packages."""
-    os.environ.setdefault("OMP_NUM_THREADS", "1")
-    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
-    os.environ.setdefault("TRITON_INTERPRET", "1")
-    import pytest  # noqa: F401
-    import torch
-
-    torch.set_num_threads(1)
 
 
 def report(results: dict[str, dict[str, Any]]) -> str:
@@ -364,8 +182,7 @@ def main() -> None:
     options.to.parent.mkdir(parents=True, exist_ok=True)
     results = json.loads(options.to.read_text()) if options.to.is_file() else {}
     with tempfile.TemporaryDirectory(prefix="gbpn-mutants-") as folder:
-        tree = Path(folder)
-        shutil.copytree(SOURCE, tree / "src", ignore=shutil.ignore_patterns("__pycache__"))
+        tree = copied(Path(folder))
         work = []
         for name in options.rooms:
             files = matching(SOURCE / "gbpn", ROOMS[name].files)
@@ -378,7 +195,7 @@ def main() -> None:
                 continue
             tests = [str(test.relative_to(ROOT)) for test in matching(ROOT / "tests", ROOMS[name].tests)]
             if name not in known:
-                known[name] = baseline(tree, tests)
+                known[name] = baseline(tree, tests, options.to.parent)
                 took = sum(known[name].seconds.values())
                 print(f"{name}: {len(known[name].seconds)} tests, {took:.0f} s", flush=True)
             results[key] = {"room": name} | judge(tree, path, mutation, tests, known[name])
