@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from test_runs import MACHINE, pool
 
+from gbpn.errors import InputError
 from gbpn.loading import load
 from gbpn.train import ablation
 from gbpn.train.progress import read_rows
@@ -32,6 +33,15 @@ def test_rows_differ_in_the_model_and_its_loss_only() -> None:
     assert {recipe.loss for name, recipe in chosen.items() if name != "v1"} == {"probability"}
     alike = {str({**recipe.as_dict(), "model": "", "loss": ""}) for recipe in chosen.values()}
     assert len(alike) == 1
+
+
+def test_some_rows_with_another_seed() -> None:
+    chosen = ablation.recipes(["rows=v3, v4", "seed=2", "steps=600"])
+    assert list(chosen) == ["v3-seed2", "v4-seed2"]
+    assert [recipe.model for recipe in chosen.values()] == ["v3", "v4"]
+    assert {(recipe.seed, recipe.steps) for recipe in chosen.values()} == {(2, 600)}
+    with pytest.raises(InputError, match="no row 'v0'"):
+        ablation.recipes(["rows=v0"])
 
 
 def test_one_command_trains_them_all(tmp_path, pool) -> None:

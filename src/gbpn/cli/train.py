@@ -17,8 +17,9 @@ def train(
     recipe: Annotated[
         str,
         typer.Argument(
-            help="nyuv2, kitti, pool, small (for CPUs) or synthetic; folder: the default weights, on with "
-            "frames of your own; default: all stages of the embedded weights; ablation: V1 to V9"
+            help="paper, released (both NYUv2), paper-kitti, released-kitti, paper-ablation, pool, small (for "
+            "CPUs) or synthetic; folder: the default weights, on with frames of your own; default: all "
+            "stages of the embedded weights; ablation: V1 to V9"
         ),
     ],
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder for weights, curves and pictures")],

@@ -4,7 +4,9 @@
     RUN/weights/<name>.safetensors    what `gbpn eval --suite ablation --weights RUN/weights` reads
 
 Runs are independent of each other: the same frames in the same order, the same steps, each with the loss that
-its configuration names (V1 alone learns by squared errors). A finished run is not run again.
+its configuration names (V1 alone learns by squared errors). A finished run is not run again. `rows=v3,v4`
+trains these alone, and runs with another seed stand beside the first ones as `v3-seed2`: the table takes
+their mean.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from gbpn.config import named
+from gbpn.errors import InputError
 from gbpn.train.loop import Machine, TrainingResult, train
 from gbpn.train.recipe import POOL, Recipe
 from gbpn.train.run_folder import RunFolder
@@ -47,9 +50,18 @@ _RECIPE = replace(
 
 
 def recipes(settings: list[str], dial: float = 1.0) -> dict[str, Recipe]:
-    """One recipe by name; they differ in the model, and so in its loss, only."""
-    base = _RECIPE.scaled(dial).changed(settings)
-    return {name: replace(base, model=name, loss=named(name).loss) for name in NAMES}
+    """One recipe by name; they differ in the model, and so in its loss, only.
+
+    Besides a recipe's own settings there is `rows=v3,v4`: only these.
+    """
+    chosen = [text for setting in settings for key, _, text in [setting.partition("=")] if key == "rows"]
+    rows = [row.strip() for row in chosen[-1].split(",")] if chosen else list(NAMES)
+    if unknown := [row for row in rows if row not in NAMES]:
+        raise InputError(f"no row {unknown[0]!r} in the ablation: choose from {', '.join(NAMES)}")
+    own = [setting for setting in settings if setting.partition("=")[0] != "rows"]
+    base = _RECIPE.scaled(dial).changed(own)
+    again = "" if base.seed == _RECIPE.seed else f"-seed{base.seed}"
+    return {f"{row}{again}": replace(base, model=row, loss=named(row).loss) for row in rows}
 
 
 def run(
