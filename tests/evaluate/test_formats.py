@@ -47,19 +47,20 @@ def kitti(root: Path) -> None:
     (folder / "intrinsics" / f"{name.format('image')}.txt").write_text("721.5 0 596.5 0 721.5 149.8 0 0 1")
 
 
-def void(root: Path) -> None:
-    sequence = root / "void_1500" / "data" / "stairs0"
+def void(root: Path, points: int = 1500) -> None:
+    name = f"void_{points}"
+    sequence = root / name / "data" / "stairs0"
     lists: dict[str, list[str]] = {"image": [], "sparse_depth": [], "ground_truth": [], "intrinsics": []}
     for frame in ("1552097950.2672", "1552097951.1672"):
         picture(sequence / "image" / f"{frame}.png", 48, 64)
         depth16(sequence / "sparse_depth" / f"{frame}.png", 48, 64, 0.02)
         depth16(sequence / "ground_truth" / f"{frame}.png", 48, 64, 0.9)
         for kind in ("image", "sparse_depth", "ground_truth"):
-            lists[kind].append(f"void_1500/data/stairs0/{kind}/{frame}.png")
-        lists["intrinsics"].append("void_1500/data/stairs0/K.txt")
+            lists[kind].append(f"{name}/data/stairs0/{kind}/{frame}.png")
+        lists["intrinsics"].append(f"{name}/data/stairs0/K.txt")
     (sequence / "K.txt").write_text("500 0 32\n0 500 24\n0 0 1\n")
     for kind, entries in lists.items():
-        (root / "void_1500" / f"test_{kind}.txt").write_text("\n".join(entries) + "\n")
+        (root / name / f"test_{kind}.txt").write_text("\n".join(entries) + "\n")
 
 
 def folder(root: Path) -> None:
@@ -83,6 +84,33 @@ def test_original_formats(kind, write, frames, tmp_path) -> None:
     assert data["rows"][0]["rmse"] > 0
     assert data["rows"][0]["measurements"] > 0
     assert (tmp_path / "report" / "index.html").stat().st_size > 10_000
+
+
+def test_void_with_all_its_numbers_of_points(tmp_path) -> None:
+    for points in (150, 500, 1500):
+        void(tmp_path / "data", points)
+    command = ["eval", "void", "--data", str(tmp_path / "data"), "--method", "nearest", "--no-pictures"]
+    found = {}
+    for more in ([], ["--points", "500"], ["--option", "depth_range=None"]):
+        folder = tmp_path / f"report{len(found)}"
+        result = CliRunner().invoke(app, [*command, *more, "-o", str(folder)], catch_exceptions=False)
+        assert result.exit_code == 0, result.output
+        found[" ".join(more)] = json.loads((folder / "report.json").read_text())
+    rows = found[""]["rows"]
+    assert [row["setting"] for row in rows] == [{"points": n} for n in (1500, 500, 150)]
+    assert len({row["rmse"] for row in rows}) == 3  # each its own list of files
+    assert [row["setting"] for row in found["--points 500"]["rows"]] == [{"points": 500}]
+    assert found["--points 500"]["rows"][0]["rmse"] == rows[1]["rmse"]
+    assert {row["setting"]["points"] for row in found[""]["published"]} == {150, 500, 1500}
+    assert "outside 0.2 to 5 m count as unknown" in found[""]["protocol"]
+    whole = found["--option depth_range=None"]
+    assert whole["rows"][0]["pixels"] > rows[0]["pixels"]  # one pixel lies at 78 m
+    assert "count as unknown" not in whole["protocol"]
+    one = CliRunner().invoke(
+        app, [*command, "--data", str(tmp_path / "data" / "void_150"), "-o", str(tmp_path / "one")]
+    )
+    assert one.exit_code == 0, one.output
+    assert json.loads((tmp_path / "one" / "report.json").read_text())["rows"][0]["setting"] == {"points": 150}
 
 
 def test_options_of_the_dataset(tmp_path) -> None:

@@ -86,3 +86,22 @@ def test_nonsense_is_refused(wrong, message) -> None:
 def test_nothing_to_measure_is_said() -> None:
     with pytest.raises(InputError, match="no measurement and no ground truth"):
         Setting().measure(replace(dense(), target=None))
+
+
+def test_the_same_points_at_a_smaller_size() -> None:
+    frame = dense()
+    whole, half = (Setting(points=40, scale=scale).measure(frame) for scale in (1.0, 0.5))
+    assert half.target is not None
+    assert half.image.shape[-2:] == half.target.shape[-2:] == (15, 20)
+    assert set(half.sparse[half.sparse > 0].tolist()) <= set(whole.sparse[whole.sparse > 0].tolist())
+    assert int((half.sparse > 0).sum()) >= 30  # some share a pixel
+    assert set(half.target.unique().tolist()) <= set(frame.target.unique().tolist())  # nothing is blurred
+    assert half.intrinsics[0, 0] == 15
+    scan = Setting(scale=0.5).measure(replace(whole, target=whole.sparse))  # as LiDAR held against LiDAR
+    assert torch.equal(scan.target, half.sparse)
+
+
+def test_options_of_the_data_name_the_setting() -> None:
+    setting = Setting(data=(("points", 150),), noise=0.02)
+    assert setting.describe() == {"points": 150, "noise": 0.02}
+    assert Setting(pattern="tof:8", name="64 zones", frames=3).key == "name=64 zones"

@@ -10,7 +10,7 @@ from torch import nn
 
 from gbpn import build
 from gbpn.atomic_files import PARTIAL
-from gbpn.augmentation.augmentations import AUGMENTATIONS
+from gbpn.augmentation.augmentations import KittiAugmentation
 from gbpn.errors import InputError, TrainingError
 from gbpn.train.averaging import WeightAverage
 from gbpn.train.checkpoints import Checkpoints
@@ -171,7 +171,7 @@ def test_the_numbers_of_the_release() -> None:
     assert kitti.steps == 30 * 10737
     assert (nyu.clip_norm, kitti.clip_norm) == (1e-3, 1e-3)
     assert nyu.schedule.rate(nyu.steps - 1) == pytest.approx(nyu.peak_rate / 4, rel=0.1)
-    assert AUGMENTATIONS["kitti"](**kitti.augmentation_options).height == 288
+    assert KittiAugmentation(**kitti.augmentation_options).height == 288
     mean = build(kitti.model, **{**kitti.model_options, "width": 0.125}).config.image_mean
     assert mean[0] == pytest.approx(90.995 / 255)  # KITTI's own statistics
     assert named("nyuv2") is nyu
@@ -184,7 +184,7 @@ def test_the_numbers_of_the_paper() -> None:
     assert (nyu.batch, nyu.peak_rate, nyu.steps) == (16, 2e-3, 300_000)
     assert (kitti.batch, kitti.peak_rate, kitti.steps) == (8, 1e-3, 300_000)
     assert nyu.schedule.rate(nyu.steps - 1) == pytest.approx(nyu.peak_rate / 4, rel=1e-3)
-    augmentation = AUGMENTATIONS["kitti"](**kitti.augmentation_options)
+    augmentation = KittiAugmentation(**kitti.augmentation_options)
     assert (augmentation.height, augmentation.width) == (256, 1216)
     assert ablation.steps == nyu.steps / 2
     assert all(recipe.skip_after >= recipe.steps for recipe in (nyu, kitti, ablation))

@@ -17,8 +17,8 @@ def train(
     recipe: Annotated[
         str,
         typer.Argument(
-            help="paper, released (both NYUv2), paper-kitti, released-kitti, paper-ablation, pool, small (for "
-            "CPUs) or synthetic; folder: the default weights, on with frames of your own; default: all "
+            help="paper, released (both NYUv2), paper-kitti, released-kitti, paper-ablation, pool, small "
+            "(for CPUs) or synthetic; folder: the default weights, on with frames of your own; default: all "
             "stages of the embedded weights; ablation: V1 to V9"
         ),
     ],

@@ -18,11 +18,17 @@ from gbpn.formats.depth_files import KITTI_SCALE, read_depth
 from gbpn.formats.images import read_image
 from gbpn.sample import Sample
 
-__all__ = ["VoidDataset"]
+__all__ = ["DENSITIES", "DEPTH_RANGE", "VoidDataset"]
 
 _TREE = "ROOT/void_<points>/{data/<sequence>/..., test_image.txt, test_sparse_depth.txt, ...}"
 _LISTS = ("image", "sparse_depth", "ground_truth", "intrinsics")
 _PREFIX = {"train": "train", "validation": "train", "evaluation": "test", "test": "test"}
+
+
+DENSITIES = (1500, 500, 150)
+"""Numbers of points with lists of their own."""
+DEPTH_RANGE = (0.2, 5.0)
+"""Metres that the benchmark evaluates."""
 
 
 class VoidDataset:
@@ -34,10 +40,10 @@ class VoidDataset:
         split: str = "evaluation",
         *,
         points: int = 1500,
-        depth_range: tuple[float, float] = (0.2, 5.0),
+        depth_range: tuple[float, float] | None = DEPTH_RANGE,
         holdout: float = 0.0,
     ) -> None:
-        """`points` is 1500, 500 or 150; targets outside `depth_range` (metres) count as unknown.
+        """`points` is 1500, 500 or 150; targets outside `depth_range` (metres, or None) count as unknown.
 
         `holdout`: share of the training sequences that are `validation` instead of `train`.
         """
@@ -59,12 +65,22 @@ class VoidDataset:
             self._files = part(self._files, split, holdout, group=lambda paths: paths[0].parts[-3])
         self.names = ["/".join((paths[0].parts[-3], paths[0].stem)) for paths in self._files]
 
+    @staticmethod
+    def densities(root: str | Path) -> tuple[int, ...]:
+        """Which of the three are there; where `root` is one of them, that one."""
+        root = Path(root)
+        named = tuple(points for points in DENSITIES if root.name == f"void_{points}")
+        found = tuple(points for points in DENSITIES if (root / f"void_{points}").is_dir())
+        return found or named or DENSITIES[:1]
+
     def __len__(self) -> int:
         return len(self._files)
 
     def load(self, index: int) -> Sample:
         """The whole frame with the target limited to `depth_range`."""
         sample = self.frame(index)
+        if self.depth_range is None:
+            return sample
         assert sample.target is not None
         low, high = self.depth_range
         kept = (sample.target >= low) & (sample.target <= high)

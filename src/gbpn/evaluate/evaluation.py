@@ -21,7 +21,8 @@ from rich.table import Table
 from gbpn.atomic_files import write_bytes, write_text
 from gbpn.backends import fastest_device
 from gbpn.border import LONGEST_MESSAGE, shown
-from gbpn.datasets import open_dataset
+from gbpn.datasets import VoidDataset, open_dataset
+from gbpn.datasets.void import DEPTH_RANGE as VOID_RANGE
 from gbpn.errors import GbpnError, InputError
 from gbpn.evaluate import published, runtime, suites
 from gbpn.evaluate.figures import contact_sheets, propagation
@@ -71,8 +72,7 @@ def perform(request: Request, console: Console) -> Report:
     """Run, print the table, write the folder."""
     suite = suites.suite(request.suite)
     plan = _make_plan(request, suite)
-    dataset = plan.open()
-    names = [dataset.names[i] for i in plan.frames(dataset)]
+    names = _frames_of(plan)
     with Progress(
         TextColumn("{task.description}"),
         BarColumn(),
@@ -112,6 +112,15 @@ def perform(request: Request, console: Console) -> Report:
         console.print(f"[yellow]{len(failed)} failed, listed in the report; the first: {first}[/]")
     console.print(f"report: {request.output / 'index.html'}", markup=False)
     return report
+
+
+def _frames_of(plan: Plan) -> list[str]:
+    """Names of all frames that take part in any setting."""
+    found: dict[str, None] = {}
+    for setting in plan.settings:
+        dataset = plan.open(setting)
+        found |= dict.fromkeys(dataset.names[i] for i in plan.frames(dataset, setting))
+    return list(found)
 
 
 def _require_some(lines: list[Line], store: Path) -> None:
@@ -187,13 +196,8 @@ def _make_plan(request: Request, suite: suites.Suite) -> Plan:
         raise InputError("nothing to evaluate: give --weights or --method")
     options = dict(request.options)
     settings = _make_settings(request, suite)
-    if request.dataset == "void":  # VOID has lists of its own for 150, 500 and 1500 points
-        if len(request.points) > 1:
-            raise InputError(
-                "VOID has one list of files per number of points: run once for each of 150, 500, 1500"
-            )
-        options |= {"points": request.points[0]} if request.points else {}
-        settings = tuple(dict.fromkeys(replace(s, points=None) for s in settings))
+    if request.dataset == "void":
+        settings = _of_void(request, settings)
     return Plan(
         dataset=request.dataset,
         root=request.root,
@@ -204,6 +208,14 @@ def _make_plan(request: Request, suite: suites.Suite) -> Plan:
         seeds=request.seeds or suite.seeds,
         limit=request.limit,
         batch=request.batch,
+    )
+
+
+def _of_void(request: Request, settings: tuple[Setting, ...]) -> tuple[Setting, ...]:
+    """VOID has a list of files for each of its numbers of points: those asked for, or all that are there."""
+    counts = request.points or VoidDataset.densities(request.root)
+    return tuple(
+        dict.fromkeys(replace(s, points=None, data=(("points", n),)) for n in counts for s in settings)
     )
 
 
@@ -229,6 +241,9 @@ def protocol(plan: Plan, suite: suites.Suite) -> str:
         "Per frame over pixels with ground truth, then averaged; metres. "
         "Same frames and measurements for every method."
     )
+    if plan.dataset == "void" and plan.options.get("depth_range", ()) is not None:
+        low, high = plan.options.get("depth_range", VOID_RANGE)
+        text += f" Targets outside {low:g} to {high:g} m count as unknown (depth_range=None: none do)."
     if plan.options:
         text += f" Read with {', '.join(f'{key}={value}' for key, value in plan.options.items())}."
     if any(entry.outliers == "drop" for entry in plan.entries):

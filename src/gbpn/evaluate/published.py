@@ -12,7 +12,7 @@ __all__ = ["beside", "family"]
 
 @cache
 def _tables() -> dict[str, dict[str, Any]]:
-    """By name: the paper's table, the dataset and suite it belongs to, its frames, and its rows."""
+    """By name: the paper's table, the dataset and suites it belongs to, its frames, and its rows."""
     text = (resources.files("gbpn.evaluate") / "published.json").read_text(encoding="utf-8")
     found: dict[str, dict[str, Any]] = json.loads(text)["tables"]
     return found
@@ -23,7 +23,7 @@ def beside(suite: str, family: str) -> list[dict[str, Any]]:
     return [
         {**row, "published": table["table"], "frames": table["frames"]}
         for table in _tables().values()
-        if table["suite"] == suite and table["dataset"] == family
+        if suite in table["suite"].split() and table["dataset"] == family
         for row in table["rows"]
     ]
 

@@ -201,8 +201,7 @@ def rows(plan: Plan, lines: Sequence[Line], by_scene: bool = False) -> list[Row]
 
 def _described(setting: Setting, plan: Plan) -> dict[str, Any]:
     """The setting as a report shows it, with the number of seeds where there are several."""
-    listed = {"points": plan.options.get("points", 1500)} if plan.dataset == "void" else {}
-    return listed | setting.describe() | ({"seeds": plan.seeds} if plan.seeds > 1 else {})
+    return setting.describe() | ({"seeds": plan.seeds} if plan.seeds > 1 else {})
 
 
 def _row(method: str, setting: dict[str, Any], lines: list[Line]) -> Row:
@@ -247,6 +246,8 @@ def setting_text(setting: dict[str, Any]) -> str:
             words.append(f"{value} {name}")
         elif name == "noise":
             words.append(f"noise {100 * value:g} %")
+        elif name == "scale":
+            words.append(f"{value:g} of the size")
         else:
             words.append(str(value))
     return ", ".join(words) or "as given"

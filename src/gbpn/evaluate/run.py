@@ -55,13 +55,17 @@ class Plan:
     batch: int = 1
     """Frames given to a method at once; changes speed, not numbers."""
 
-    def open(self) -> Dataset:
-        return open_dataset(self.dataset, self.root, self.split, **self.options)
+    def open(self, setting: Setting | None = None) -> Dataset:
+        """The dataset as a setting reads it; by default the first one."""
+        setting = setting or self.settings[0]
+        options = self.options | dict(setting.data)
+        return open_dataset(self.dataset, self.root, self.split, **options)
 
-    def frames(self, dataset: Dataset) -> list[int]:
+    def frames(self, dataset: Dataset, setting: Setting | None = None) -> list[int]:
         """Indices of the frames that take part."""
-        total = len(dataset)
-        return evenly_spaced(total, self.limit or total)
+        setting = setting or self.settings[0]
+        most = (self.limit, setting.frames, len(dataset))
+        return evenly_spaced(len(dataset), min(count for count in most if count is not None))
 
 
 @dataclass(frozen=True)
@@ -85,15 +89,15 @@ def run(
     progress: Callable[[int, int], None] | None = None,
 ) -> list[Line]:
     """All result lines of the plan; `store` is the JSON-lines file that makes it resumable."""
-    dataset = plan.open()
-    frames = plan.frames(dataset)
-    names = dataset.names
+    datasets = {setting.data: plan.open(setting) for setting in plan.settings}
+    frames = [_chosen(plan, datasets[setting.data], setting) for setting in plan.settings]
+    names = [name for dataset in datasets.values() for name in dataset.names]
     lines = {} if fresh else _read(store, _identity(plan, names))
     if not lines:
         store.parent.mkdir(parents=True, exist_ok=True)
         store.write_text(json.dumps({"run": _identity(plan, names)}) + "\n")
-    tasks = list(_tasks(plan, frames, names, set(lines)))
-    total = len(plan.settings) * plan.seeds * len(frames)
+    tasks = list(_tasks(plan, frames, set(lines)))
+    total = plan.seeds * sum(len(chosen) for chosen in frames)
     done = total - sum(len(task.frames) for task in tasks)
     if progress:
         progress(done, total)
@@ -106,8 +110,13 @@ def run(
             done += len(task.frames)
             if progress:
                 progress(done, total)
-    wanted = {key for task in _tasks(plan, frames, names, set()) for key in _keys(plan, task)}
+    wanted = {key for task in _tasks(plan, frames, set()) for key in _keys(plan, task)}
     return [lines[key] for key in sorted(wanted & set(lines))]
+
+
+def _chosen(plan: Plan, dataset: Dataset, setting: Setting) -> list[tuple[int, str]]:
+    """Index and name of the frames of a setting."""
+    return [(index, dataset.names[index]) for index in plan.frames(dataset, setting)]
 
 
 def _results(plan: Plan, tasks: Sequence[Task], workers: int) -> Iterator[tuple[Task, list[Line]]]:
@@ -141,7 +150,7 @@ class Worker:
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
-        self.dataset = plan.open()
+        self.datasets = {setting.data: plan.open(setting) for setting in plan.settings}
         self.predictors: list[Predictor] = [entry.load() for entry in plan.entries]
 
     def work(self, task: Task) -> list[Line]:
@@ -151,7 +160,7 @@ class Worker:
         ready: dict[tuple[int, ...], list[tuple[Sample, frozenset[int]]]] = {}
         for (index, name), missing in zip(task.frames, task.missing, strict=True):
             try:
-                sample = setting.measure(self.dataset.load(index), task.seed)
+                sample = setting.measure(self.datasets[setting.data].load(index), task.seed)
                 if sample.target is None:
                     raise InputError("no ground truth to compare with")
                 ready.setdefault(tuple(sample.image.shape), []).append((sample, missing))
@@ -220,17 +229,17 @@ def _work(task: Task) -> list[Line]:
     return _worker.work(task)
 
 
-def _tasks(plan: Plan, frames: list[int], names: list[str], done: set[tuple[Any, ...]]) -> Iterator[Task]:
-    """Chunks of `batch` frames that lack some method."""
+def _tasks(plan: Plan, frames: Sequence[list[tuple[int, str]]], done: set[tuple[Any, ...]]) -> Iterator[Task]:
+    """Chunks of `batch` frames, those of each setting, that lack some method."""
     everything = frozenset(range(len(plan.entries)))
     for s, setting in enumerate(plan.settings):
         for seed in range(plan.seeds):
             lacking = []
-            for i in frames:
-                key = (setting.key, seed, names[i])
+            for frame in frames[s]:
+                key = (setting.key, seed, frame[1])
                 missing = frozenset(k for k in everything if (*key, plan.entries[k].name) not in done)
                 if missing:
-                    lacking.append(((i, names[i]), missing))
+                    lacking.append((frame, missing))
             for start in range(0, len(lacking), plan.batch):
                 chunk = lacking[start : start + plan.batch]
                 yield Task(s, seed, tuple(f for f, _ in chunk), tuple(m for _, m in chunk))

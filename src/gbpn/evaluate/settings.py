@@ -7,8 +7,11 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
+from torch.nn.functional import interpolate
 
 from gbpn.errors import InputError
+from gbpn.metrics.errors import valid
+from gbpn.predict import resizing
 from gbpn.sample import Sample
 from gbpn.sensors import patterns
 from gbpn.sensors.corruption import relative_noise
@@ -17,6 +20,8 @@ from gbpn.sensors.sampling import sparsify
 __all__ = ["Setting"]
 
 _DEFAULT_POINTS = 500
+_DENSE = 0.5
+"""Share of pixels with a target from which on it counts as dense."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,21 +39,36 @@ class Setting:
     """Relative error of the measurements, uniform in ± this."""
     iterations: int | None = None
     """Belief propagation iterations of methods that have them, over all stages."""
+    scale: float = 1.0
+    """Frames are reduced to this share of their sides once they are measured: the same points at any size."""
+    data: tuple[tuple[str, Any], ...] = ()
+    """Options with which the dataset is read for this setting alone, e.g. (("points", 150),)."""
+    frames: int | None = None
+    """At most this many frames, where a setting costs more than others."""
+    name: str = ""
+    """What tables call it instead of naming its values."""
 
     def __post_init__(self) -> None:
         given = [name for name in ("points", "lines", "pattern") if getattr(self, name) is not None]
         if len(given) > 1:
             raise InputError(f"give one of points, lines and pattern; got {' and '.join(given)}")
+        if not 0 < self.scale <= 1:
+            raise InputError(f"scale is a share in (0, 1], 0.5 for half the sides; got {self.scale}")
         if not 0 <= self.noise < 1:
             raise InputError(f"noise is a share in [0, 1), 0.02 for 2 %; got {self.noise}")
-        for name in ("points", "lines", "iterations"):
+        for name in ("points", "lines", "iterations", "frames"):
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise InputError(f"{name} must be at least 1; got {value}")
 
     def describe(self) -> dict[str, Any]:
-        """What is set, for a report."""
-        return {k: v for k, v in asdict(self).items() if v is not None and not (k == "noise" and v == 0)}
+        """What is set, for a report: the options of the data among the values, or the name of it all."""
+        if self.name:
+            return {"name": self.name}
+        silent = ("data", "frames", "name")
+        usual = {"noise": 0, "scale": 1}
+        own = {k: v for k, v in asdict(self).items() if k not in silent and v != usual.get(k)}
+        return dict(self.data) | own
 
     @property
     def key(self) -> str:
@@ -65,9 +85,9 @@ class Setting:
         """The sample with its measurements; depends on the sample's name and the seed, not on any order."""
         rng = np.random.default_rng([seed, zlib.crc32(sample.name.encode())])
         measured = self._place(sample, rng, seed)
-        if not self.noise:
-            return measured
-        return replace(measured, sparse=relative_noise(measured.sparse, rng, self.noise))
+        if self.noise:
+            measured = replace(measured, sparse=relative_noise(measured.sparse, rng, self.noise))
+        return measured if self.scale == 1 else _reduced(measured, self.scale)
 
     def _place(self, sample: Sample, rng: np.random.Generator, seed: int) -> Sample:
         if self.pattern is not None:
@@ -82,3 +102,18 @@ class Setting:
             raise InputError(f"{sample.name}: no measurement and no ground truth to take some from")
         count = min(self.points or _DEFAULT_POINTS, sample.target.numel())
         return replace(sample, sparse=patterns.fixed_positions(sample.target, count, seed))
+
+
+def _reduced(sample: Sample, scale: float) -> Sample:
+    """The frame at a smaller size with the same measurements, and a target that is not blurred.
+
+    Dense targets are read at the centres of the new pixels; every value of a sparse one goes to its pixel.
+    """
+    image, sparse, camera = resizing.reduce(sample.image, sample.sparse, sample.intrinsics, scale)
+    target, size = sample.target, (image.shape[1], image.shape[2])
+    if target is not None:
+        if float(valid(target).float().mean()) > _DENSE:
+            target = interpolate(target[None], size=size, mode="nearest-exact")[0]
+        else:
+            target = resizing.reduce(sample.image, target, sample.intrinsics, scale)[1]
+    return replace(sample, image=image, sparse=sparse, intrinsics=camera, target=target)
