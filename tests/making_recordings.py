@@ -30,6 +30,7 @@ class Writer:
         from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
         self.first = kind == "bag"
+        self.transform_type = "tf2_msgs/TFMessage"
         self.store = get_typestore(Stores.ROS1_NOETIC if self.first else Stores.ROS2_HUMBLE)
         if self.first:
             self.store.register(get_types_from_msg(TF_DEFINITION, "tf2_msgs/msg/TFMessage"))
@@ -124,7 +125,7 @@ class Writer:
                 ),
             ),
         )
-        self.write(topic, self.make("tf2_msgs/TFMessage", transforms=[told]), time)
+        self.write(topic, self.make(self.transform_type, transforms=[told]), time)
 
 
 def scanned(depth: np.ndarray, numbers: Sequence[float], to_camera: np.ndarray = TO_CAMERA) -> np.ndarray:

@@ -85,6 +85,33 @@ def test_an_interrupted_run_continues(tree, tmp_path, monkeypatch) -> None:
     assert not done
 
 
+@pytest.mark.parametrize(
+    "damage",
+    [
+        b"\xff\xfe\n",
+        b"[]\n",
+        b"5\n",
+        b"{}\n",
+        b'{"setting":1,"seed":0,"frame":"x","method":"nearest"}\n',
+        b"\0" * 9,
+    ],
+)
+def test_damaged_lines_of_a_store_are_computed_again(tree, tmp_path, damage: bytes) -> None:
+    store = tmp_path / "frames.jsonl"
+    whole = plan(tree, "nearest")
+    wanted = averages(whole, run(whole, store))
+    head, first, *rest = store.read_bytes().splitlines(keepends=True)
+    store.write_bytes(b"".join([head, damage, first.replace(b"0.", b"9.", 1), *rest]))  # a digit was flipped
+    assert averages(whole, run(whole, store)) == wanted
+
+
+@pytest.mark.parametrize("head", [b"\xff\n", b"[]\n", b"7\n", b'{"run": []}\n', b'{"run": {"methods": 3}}\n'])
+def test_a_store_with_another_head_is_refused(tree, tmp_path, head: bytes) -> None:
+    (tmp_path / "frames.jsonl").write_bytes(head)
+    with pytest.raises(InputError, match="holds the results of another run"):
+        run(plan(tree, "nearest", limit=1), tmp_path / "frames.jsonl")
+
+
 def test_methods_and_settings_can_be_added_later(tree, tmp_path) -> None:
     store = tmp_path / "frames.jsonl"
     run(plan(tree, "nearest"), store)

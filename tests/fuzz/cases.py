@@ -24,7 +24,8 @@ from gbpn.predict.inputs import FrameInputs, as_intrinsics, frame_inputs
 from gbpn.predict.plausible_range import ANSWERS_REACH
 from gbpn.predict.sources import parse_intrinsics, parse_point
 
-from .corpus import HEIGHT, WIDTH, colmap_text, npz, seeds
+from .corpus import colmap_text, seeds
+from .making import HEIGHT, WIDTH, npz
 from .mutations import NAMES, VALUES, WORDS, damaged, odd_array
 
 KINDS = ("file", "array", "value", "camera", "name", "words")
@@ -73,10 +74,10 @@ def _file(rng: np.random.Generator, scratch: Path) -> str:
         inner = next(s.content for s in _seeds() if s.name == "d.npy")
         content = npz(damaged(inner, rng))
     (scratch / seed.name).write_bytes(content)
-    return _odd(seed.read(scratch / seed.name), seed.name)
+    return odd(seed.read(scratch / seed.name), seed.name)
 
 
-def _odd(answer: object, what: str) -> str:
+def odd(answer: object, what: str) -> str:
     """What is wrong with the numbers that a reader gave."""
     for values in _arrays(answer):
         if values.dtype.is_floating_point and bool(torch.isnan(values).any() | torch.isinf(values).any()):
@@ -112,7 +113,7 @@ def _array(rng: np.random.Generator, _: Path) -> str:
     if place == 3:
         scale = (*VALUES, "x", None, True, [], 1j, 10**400)[int(rng.integers(len(VALUES) + 6))]
     inputs = frame_inputs(image, sparse, camera, scale)
-    return _odd((inputs.image, inputs.sparse, inputs.intrinsics), "frame")
+    return odd((inputs.image, inputs.sparse, inputs.intrinsics), "frame")
 
 
 @cache

@@ -7,9 +7,6 @@ import io
 import json
 import struct
 import tempfile
-import zipfile
-from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -23,64 +20,18 @@ from gbpn.datasets.mixed import MixedDataset
 from gbpn.datasets.nyuv2 import NyuV2Dataset
 from gbpn.distribution import SigmaCalibration
 from gbpn.formats.calibration import kitti_calibration, read_extrinsics, read_intrinsics
-from gbpn.formats.camera_files import read_camera, read_transform, resized
+from gbpn.formats.camera_files import read_transform
 from gbpn.formats.colmap import read_model, sparse_view
 from gbpn.formats.depth_files import read_depth
 from gbpn.formats.images import read_image
 from gbpn.formats.point_clouds import read_points
 from gbpn.formats.point_tables import read_point_table
 from gbpn.predict.inputs import frame_inputs
+from gbpn.predict.sources import Sensor
 from gbpn.recordings.timestamps import read_associations, read_timed_list
 
-HEIGHT, WIDTH = 12, 16
-CAMERA = "20 20 7.5 5.5"
-MATRIX = "1 0 0 0 0 1 0 0 0 0 1 0"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Seed:
-    """A valid file and who reads it."""
-
-    name: str
-    """Path below a scratch folder."""
-    content: bytes
-    read: Callable[[Path], object]
-    """Takes the file; answers with arrays or tensors that are looked at."""
-    beside: tuple[tuple[str, bytes], ...] = ()
-    """Other files that the reader wants, valid ones."""
-    head: int | None = None
-    """Only so many bytes of the beginning are damaged; None: any."""
-
-
-def _depth() -> np.ndarray:
-    rng = np.random.default_rng(0)
-    depth = np.zeros((HEIGHT, WIDTH), np.float32)
-    depth.reshape(-1)[rng.choice(depth.size, 40, replace=False)] = rng.uniform(1, 5, 40)
-    return depth
-
-
-def _pixels() -> np.ndarray:
-    return np.random.default_rng(1).integers(0, 256, (HEIGHT, WIDTH, 3), dtype=np.uint8)
-
-
-def _saved(picture: Image.Image, kind: str, **options: object) -> bytes:
-    out = io.BytesIO()
-    picture.save(out, format=kind, **options)
-    return out.getvalue()
-
-
-def _npy(array: np.ndarray) -> bytes:
-    out = io.BytesIO()
-    np.save(out, array)
-    return out.getvalue()
-
-
-def npz(member: bytes) -> bytes:
-    """A .npz around the bytes of a .npy, whatever they are."""
-    out = io.BytesIO()
-    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("depth.npy", member)
-    return out.getvalue()
+from .making import CAMERA, HEIGHT, MATRIX, WIDTH, Seed, depth, npy, npz, pixels, saved
+from .recorded import bags, finished, optional, poses, rated, stores, videos
 
 
 def _hdf5() -> bytes:
@@ -88,8 +39,8 @@ def _hdf5() -> bytes:
 
     out = io.BytesIO()
     with h5py.File(out, "w") as file:
-        file["rgb"] = _pixels().transpose(2, 0, 1)
-        file["depth"] = _depth()
+        file["rgb"] = pixels().transpose(2, 0, 1)
+        file["depth"] = depth()
     return out.getvalue()
 
 
@@ -147,7 +98,12 @@ def _calibration(path: Path) -> object:
 
 
 def _camera(path: Path) -> object:
-    return resized(read_camera(path, image="images/a.png"), HEIGHT, WIDTH)[0].intrinsics
+    picture = path.parent / "images" / "a.png"
+    picture.parent.mkdir(exist_ok=True)
+    picture.write_bytes(saved(Image.fromarray(pixels()), "PNG"))
+    np.save(path.parent / "d.npy", depth())
+    found = Sensor(intrinsics=path).read(picture, path.parent / "d.npy")
+    return found.image, found.sparse, found.intrinsics
 
 
 def _camera_files() -> list[Seed]:
@@ -156,6 +112,7 @@ def _camera_files() -> list[Seed]:
     info = f"{size}distortion_model: plumb_bob\nk: {k}\nd: [0.1, 0, 0, 0, 0]\n"
     ros = f"image_width: {WIDTH}\nimage_height: {HEIGHT}\ncamera_matrix:\n  rows: 3\n  cols: 3\n  data: {k}\n"
     chain = f"cam0:\n  intrinsics: [20, 20, 7.5, 5.5]\n  resolution: [{WIDTH}, {HEIGHT}]\n"
+    chain += "  distortion_model: equidistant\n  distortion_coeffs: [0.1, 0.01, 0, 0]\n"
     matrix = "<rows>3</rows><cols>3</cols><dt>d</dt><data>20 0 7.5 0 20 5.5 0 0 1</data>"
     xml = f'<?xml version="1.0"?><opencv_storage><K type_id="opencv-matrix">{matrix}</K></opencv_storage>'
     storage = "%YAML:1.0\n---\nK: !!opencv-matrix\n   rows: 3\n   cols: 3\n   dt: d\n"
@@ -201,6 +158,12 @@ def _recipe(path: Path) -> object:
     return None
 
 
+def _recipe_text() -> bytes:
+    from gbpn.train.recipe import Recipe
+
+    return json.dumps(Recipe().as_dict()).encode()
+
+
 def _rows(path: Path) -> object:
     from gbpn.train.progress import read_rows
 
@@ -227,6 +190,12 @@ def _model(path: Path) -> object:
 
     model = gbpn.load(path)
     return [tensor for tensor in model.state_dict().values() if tensor.dim() != 3]
+
+
+def _tensors(path: Path) -> object:
+    from gbpn.weights.files import read
+
+    return [tensor for tensor in read(path)[0].values() if tensor.dim() != 3]
 
 
 def _zipped(state: object) -> bytes:
@@ -269,36 +238,36 @@ def _exported() -> tuple[bytes, bytes]:
 
 def seeds() -> list[Seed]:
     """All formats."""
-    picture, depth = Image.fromarray(_pixels()), _depth()
-    millimetres = Image.fromarray((depth * 1000).astype(np.uint16))
+    picture, measured = Image.fromarray(pixels()), depth()
+    millimetres = Image.fromarray((measured * 1000).astype(np.uint16))
     out = [
-        Seed(name=f"x.{kind.lower()}", content=_saved(picture, kind), read=read_image)
+        Seed(name=f"x.{kind.lower()}", content=saved(picture, kind), read=read_image)
         for kind in ("PNG", "JPEG", "BMP", "WEBP", "TIFF", "PPM", "GIF")
     ]
     out += _camera_files()
     exif = Image.Exif()
     exif[0x0112] = 6
     out += [
-        Seed(name="turned.jpg", content=_saved(picture, "JPEG", exif=exif), read=read_image),
-        Seed(name="grey.png", content=_saved(millimetres, "PNG"), read=read_image),
+        Seed(name="turned.jpg", content=saved(picture, "JPEG", exif=exif), read=read_image),
+        Seed(name="grey.png", content=saved(millimetres, "PNG"), read=read_image),
         Seed(
-            name="d.png", content=_saved(millimetres, "PNG"), read=lambda p: read_depth(p, 1000, judge=False)
+            name="d.png", content=saved(millimetres, "PNG"), read=lambda p: read_depth(p, 1000, judge=False)
         ),
         Seed(
             name="d.tiff",
-            content=_saved(Image.fromarray(depth), "TIFF"),
+            content=saved(Image.fromarray(measured), "TIFF"),
             read=lambda p: read_depth(p, judge=False),
         ),
-        Seed(name="d.npy", content=_npy(depth), read=_frame),
-        Seed(name="e.npy", content=_npy(depth), read=lambda p: read_depth(p, judge=False)),
-        Seed(name="d.npz", content=npz(_npy(depth)), read=_frame),
-        Seed(name="c.npy", content=_npy(np.ones((9, 3))), read=read_points),
+        Seed(name="d.npy", content=npy(measured), read=_frame),
+        Seed(name="e.npy", content=npy(measured), read=lambda p: read_depth(p, judge=False)),
+        Seed(name="d.npz", content=npz(npy(measured)), read=_frame),
+        Seed(name="c.npy", content=npy(np.ones((9, 3))), read=read_points),
         Seed(name="c.bin", content=np.ones((9, 4), "<f4").tobytes(), read=read_points),
         Seed(name="p.csv", content=b"x,y,depth\n1,2,3.5\n4,5,2.5\n7 8 1.5\n", read=read_point_table),
         Seed(name="q.csv", content=b"1,2,3.5\n4,5,2.5\n7,8,1.5\n", read=_frame),
         Seed(name="K.txt", content=CAMERA.encode(), read=read_intrinsics),
         Seed(name="K.json", content=b'{"K": [[20, 0, 7.5], [0, 20, 5.5], [0, 0, 1]]}', read=read_intrinsics),
-        Seed(name="K.npy", content=_npy(np.array([20, 20, 7.5, 5.5])), read=read_intrinsics),
+        Seed(name="K.npy", content=npy(np.array([20, 20, 7.5, 5.5])), read=read_intrinsics),
         Seed(name="T.txt", content=MATRIX.encode(), read=read_extrinsics),
         Seed(
             name="calib.txt",
@@ -306,13 +275,13 @@ def seeds() -> list[Seed]:
             read=_calibration,
         ),
         Seed(name="val/official/00001.h5", content=_hdf5(), read=_nyu),
-        Seed(name="run/recipe.json", content=b'{"seed": 0, "steps": 5}', read=_recipe),
+        Seed(name="run/recipe.json", content=_recipe_text(), read=_recipe),
         Seed(name="steps.csv", content=b"step,loss\n1,0.5\n2,0.25\n", read=_rows),
         Seed(
             name="list.txt",
             content=b"i.png e.npy - K.txt\n",
             read=_list,
-            beside=(("i.png", _saved(picture, "PNG")), ("e.npy", _npy(depth)), ("K.txt", CAMERA.encode())),
+            beside=(("i.png", saved(picture, "PNG")), ("e.npy", npy(measured)), ("K.txt", CAMERA.encode())),
         ),
         Seed(
             name="pool/room/meta.json",
@@ -321,8 +290,8 @@ def seeds() -> list[Seed]:
             ).encode(),
             read=_pool,
             beside=(
-                ("pool/room/color/0.png", _saved(picture, "PNG")),
-                ("pool/room/depth/0.png", _saved(millimetres, "PNG")),
+                ("pool/room/color/0.png", saved(picture, "PNG")),
+                ("pool/room/depth/0.png", saved(millimetres, "PNG")),
             ),
         ),
     ]
@@ -332,7 +301,7 @@ def seeds() -> list[Seed]:
     out += [
         Seed(name="w.safetensors", content=whole, read=_model, head=2 * header),
         Seed(name="old.safetensors", content=old, read=_model, head=header),
-        Seed(name="net.pth", content=plain, read=_model),
+        Seed(name="net.pth", content=plain, read=_tensors),
         Seed(name="run/checkpoints/s.ckpt", content=_zipped({"step": 3, "a": torch.ones(4)}), read=_state),
         Seed(
             name="exported/gbpn.json",
@@ -346,6 +315,7 @@ def seeds() -> list[Seed]:
         Seed(name=f"{e}.pcd", content=_pcd(e), read=read_points)
         for e in ("ascii", "binary", "binary_compressed")
     ]
+    out += [*bags(), *videos(), *poses(), *finished(), *rated(), *stores(), *optional()]
     for files in (colmap_text(), _colmap_binary()):
         for name, content in files.items():
             rest = tuple((f"m/{other}", data) for other, data in files.items() if other != name)

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -19,3 +21,17 @@ def test_hostile_input_is_answered_or_refused(tmp_path: Path) -> None:
     assert counts[0] == "all"
     assert int(counts[1]) >= 50, "too few cases to say anything"
     assert min(int(counts[2]), int(counts[3])) > 0, "some are answered and some refused"
+
+
+def test_what_is_damaged_was_valid(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise a reader would refuse every case for a reason that has nothing to do with the damage."""
+    monkeypatch.syspath_prepend(ROOT)
+    from tests.fuzz.cases import odd
+    from tests.fuzz.corpus import seeds
+
+    for number, seed in enumerate(seeds()):
+        folder = tmp_path / str(number)
+        for name, content in ((seed.name, seed.content), *seed.beside):
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_bytes(content)
+        assert not odd(seed.read(folder / seed.name), seed.name), seed.name

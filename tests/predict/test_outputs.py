@@ -16,13 +16,13 @@ import gbpn
 from gbpn import cli
 from gbpn.camera import normals
 from gbpn.distribution import DepthDistribution
-from gbpn.errors import InputError
+from gbpn.errors import DatasetError, InputError
 from gbpn.formats.cloud_files import Cloud
 from gbpn.formats.depth_files import read_depth
 from gbpn.formats.exr_files import exr
 from gbpn.formats.point_clouds import read_rated_points
 from gbpn.formats.poses import poses_of
-from gbpn.predict.completed_folder import CompletedFrame
+from gbpn.predict.completed_folder import CompletedFrame, read_frame
 from gbpn.predict.merging import Merging, merged, voxel_means
 from gbpn.predict.nerfstudio import write_nerfstudio
 from gbpn.predict.trust import SigmaLimit
@@ -227,6 +227,28 @@ def command(monkeypatch: pytest.MonkeyPatch, *words: object) -> None:
     with pytest.raises(SystemExit) as stopped:
         cli.main()
     assert not stopped.value.code
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("a_std.npy", np.zeros((12, 0), np.float32)),
+        ("a_depth.npy", np.ones((48, 64, 3), np.float32)),
+        ("a_depth.npy", np.ones((48, 64), np.int32)),
+    ],
+)
+def test_completed_files_that_do_not_fit_are_told(tmp_path: Path, name: str, values: np.ndarray) -> None:
+    Image.fromarray(np.zeros((48, 64, 3), np.uint8)).save(tmp_path / "a.png")
+    (tmp_path / "a.json").write_text(json.dumps({"intrinsics": K.tolist()}))
+    for kind in ("depth", "std"):
+        np.save(tmp_path / f"a_{kind}.npy", np.ones((48, 64), np.float32))
+    assert read_frame(tmp_path, "a", tmp_path / "a.png").trusted().shape == (48, 64)
+    np.save(tmp_path / name, values)
+    with pytest.raises(DatasetError, match=r"a_depth.npy|std"):
+        read_frame(tmp_path, "a", tmp_path / "a.png")
+    (tmp_path / "a.json").write_text(json.dumps({"intrinsics": (0 * K).tolist()}))
+    with pytest.raises(InputError, match="positive focal lengths"):
+        read_frame(tmp_path, "a", tmp_path / "a.png")
 
 
 def test_the_commands_from_small_depth_to_a_world(

@@ -1,8 +1,8 @@
 """The run itself: frames measured, completed by every method, scored; in several processes, and resumable.
 
 Results are appended to one JSON-lines file by one process, a task at a time. A run that was interrupted
-reads it and does only what is missing; a torn last line is dropped. A frame that fails is a line with an
-error: it is listed in the report and tried again by the next run.
+reads it and does only what is missing; lines that are torn or damaged are dropped. A frame that fails is a
+line with an error: it is listed in the report and tried again by the next run.
 """
 
 from __future__ import annotations
@@ -11,16 +11,18 @@ import hashlib
 import json
 import multiprocessing
 import time
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import torch
 
 from gbpn.atomic_files import write_text
+from gbpn.border import shown
 from gbpn.datasets import open_dataset
 from gbpn.datasets.selection import evenly_spaced
 from gbpn.datasets.training_view import Dataset
@@ -104,7 +106,7 @@ def run(
     with open(store, "a", encoding="utf-8") as file:
         for task, new in _results(plan, tasks, workers):
             for line in new:
-                file.write(json.dumps(line, separators=(",", ":")) + "\n")
+                file.write(_text(line) + "\n")
                 lines[_key(line)] = line
             file.flush()
             done += len(task.frames)
@@ -269,39 +271,50 @@ def _identity(plan: Plan, names: list[str]) -> dict[str, Any]:
     }
 
 
+def _text(line: Line) -> str:
+    """A line of the store; its last entry is a checksum of the others."""
+    text = json.dumps(line, separators=(",", ":"))
+    return f'{text[:-1]},"crc32":{zlib.crc32(text.encode())}}}'
+
+
+def _line_of(text: str) -> Line | None:
+    """What `_text` wrote; None where a run was interrupted in it or the file was damaged."""
+    head, _, tail = text.rpartition(',"crc32":')
+    whole = f"{head}}}"
+    return json.loads(whole) if tail == f"{zlib.crc32(whole.encode())}}}" else None
+
+
 def _read(store: Path, identity: dict[str, Any]) -> dict[tuple[Any, ...], Line]:
-    """Finished lines of an earlier run of the same thing; failed ones are tried again."""
+    """Finished lines of an earlier run of the same thing; failed and damaged ones are computed again."""
     if not store.is_file():
         return {}
-    head, *rest = store.read_text(encoding="utf-8").splitlines() or [""]
+    head, *rest = store.read_text(encoding="utf-8", errors="replace").splitlines() or [""]
     try:
-        found = json.loads(head).get("run", {})
-    except ValueError:
-        found = {}
+        stored = json.loads(head)
+    except (ValueError, RecursionError):
+        stored = None
+    found = stored.get("run") if isinstance(stored, dict) else None
     if not _compatible(found, identity):
         raise InputError(
-            f"{store} holds the results of another run (other data, weights or version): "
+            f"{shown(store)} holds the results of another run (other data, weights or version): "
             "choose another output folder, or add --fresh to replace it"
         )
     lines: dict[tuple[Any, ...], Line] = {}
-    whole = []
     for text in rest:
-        try:
-            line = json.loads(text)
-        except ValueError:
-            continue  # torn by the interruption
-        if "error" not in line:
+        line = _line_of(text)
+        if line is not None and "error" not in line:
             lines[_key(line)] = line
-            whole.append(text)
     # Written anew without torn and failed lines, under a head that knows all methods of both runs.
     identity["methods"] = found["methods"] | identity["methods"]
+    whole = [_text(line) for line in lines.values()]
     write_text(store, "\n".join([json.dumps({"run": identity}), *whole]) + "\n")
     return lines
 
 
-def _compatible(found: dict[str, Any], wanted: dict[str, Any]) -> bool:
+def _compatible(found: Any, wanted: dict[str, Any]) -> TypeGuard[dict[str, Any]]:
     """Equal but for the methods, which may differ as long as a name means the same thing."""
+    if not isinstance(found, dict) or not isinstance(methods := found.get("methods"), dict):
+        return False
     rest = {k: v for k, v in wanted.items() if k != "methods"}
-    methods = found.get("methods", {})
     same = all(methods.get(name, value) == value for name, value in wanted["methods"].items())
     return same and rest == {k: v for k, v in found.items() if k != "methods"}

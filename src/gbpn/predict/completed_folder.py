@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from gbpn.border import reading, shown
+from gbpn.border import most_pixels, reading, shown
+from gbpn.camera import require_camera
 from gbpn.errors import DatasetError
 from gbpn.formats.arrays import read_npy
 from gbpn.formats.images import SUFFIXES, read_image
@@ -65,18 +66,20 @@ def read_frame(folder: Path, name: str, image: Path, pose: np.ndarray | None = N
     with reading(folder / f"{name}.json", "record of a completed frame", "its intrinsics") as file:
         record: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
         intrinsics = np.array(record["intrinsics"], dtype=np.float64).reshape(3, 3)
-    depth = _map(folder / f"{name}_depth.npy")
-    std = folder / f"{name}_std.npy"
+        require_camera(intrinsics)
+    depth, sigmas = _map(folder / f"{name}_depth.npy"), folder / f"{name}_std.npy"
+    std = _map(sigmas) if sigmas.is_file() else None
     photo = pictures.photo(read_image(image))
-    if photo.shape[:2] != depth.shape:
+    if photo.shape[:2] != depth.shape or (std is not None and std.shape != depth.shape):
+        found = f"its depth {depth.shape}" + ("" if std is None else f" and std {std.shape}")
         raise DatasetError(
-            f"{shown(image)} is {photo.shape[:2]}, its depth {depth.shape}: give the one that was completed"
+            f"{shown(image)} is {photo.shape[:2]}, {shown(found)}: give the one that was completed"
         )
     return CompletedFrame(
         name=name,
         image=photo,
         depth=depth,
-        std=_map(std) if std.is_file() else None,
+        std=std,
         intrinsics=intrinsics,
         pose=pose,
     )
@@ -84,4 +87,7 @@ def read_frame(folder: Path, name: str, image: Path, pose: np.ndarray | None = N
 
 def _map(path: Path) -> np.ndarray:
     with reading(path, "completed map", "one number per pixel"):
-        return read_npy(path).astype(np.float32)
+        found = read_npy(path, most_pixels())
+        if found.ndim != 2 or found.dtype.kind != "f":
+            raise ValueError(f"an array {list(found.shape)[:4]} of {found.dtype}")
+        return found.astype(np.float32)

@@ -1,7 +1,7 @@
 """ROS 1 bags, ROS 2 bags and MCAP files: images paired with clouds or depth images, cameras and transforms.
 
-Files are read with `rosbags`, which needs no ROS. A recording is gone through once for the times of its
-messages; a frame is then read when it is asked for, so that memory holds one at a time.
+A recording is gone through once for the times of its messages; a frame is then read when it is asked for, so
+that memory holds one at a time.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ import numpy as np
 import torch
 
 from gbpn.border import reading, shown
-from gbpn.errors import BackendError, DatasetError, InputError
+from gbpn.errors import DatasetError, InputError
 from gbpn.formats.camera_files import CameraFile, camera_info
 from gbpn.recordings import messages
+from gbpn.recordings.bag_files import BagFile
 from gbpn.recordings.timestamps import nearest
 from gbpn.recordings.transforms import TransformTree
 
@@ -29,6 +30,7 @@ _SUFFIXES = (".bag", ".mcap", ".db3")
 _IMAGES = ("sensor_msgs/msg/Image", "sensor_msgs/msg/CompressedImage")
 _CLOUDS = ("sensor_msgs/msg/PointCloud2",)
 _CAMERAS = ("sensor_msgs/msg/CameraInfo",)
+_TRANSFORM_TYPES = ("tf2_msgs/msg/TFMessage", "tf/msg/tfMessage")
 _TRANSFORMS = ("/tf_static", "/tf")
 """Topics of transforms, unless told otherwise."""
 
@@ -91,17 +93,17 @@ class Recording:
         self._info, self._named_transforms = camera_info, transforms
         self._cameras: dict[str, tuple[int, Any] | None] = {}
         with self._border():
-            self._reader = _opened(self.path)
+            self._file = BagFile(self.path)
             try:
                 self._look(image, points)
             except BaseException:
-                self._reader.close()
+                self._file.close()
                 raise
 
     def _look(self, image: str | None, points: str | None) -> None:
         """Topics, times and transforms."""
-        self.topics = {name: str(info.msgtype) for name, info in self._reader.topics.items()}
-        if not any(info.msgcount for info in self._reader.topics.values()):
+        self.topics = self._file.topics
+        if self._file.empty:
             raise DatasetError(f"{shown(self.path)}: the recording is empty, there is no message in it")
         images = [name for name, kind in self.topics.items() if kind in _IMAGES]
         clouds = [name for name, kind in self.topics.items() if kind in _CLOUDS]
@@ -114,7 +116,7 @@ class Recording:
     def close(self) -> None:
         """Let go of the file."""
         with self._lock:
-            self._reader.close()
+            self._file.close()
 
     def __enter__(self) -> Recording:
         return self
@@ -184,7 +186,7 @@ class Recording:
     def _moments(self, topic: str) -> list[Moment]:
         """Every message of a topic, in order of time."""
         found: list[Moment] = []
-        for written, message in self._read(topic):
+        for written, message in self._file.read(topic):
             rank = found[-1].rank + 1 if found and found[-1].written == written else 0
             time = messages.nanoseconds_of(message) or written
             found.append(Moment(time=time, written=written, rank=rank))
@@ -192,15 +194,8 @@ class Recording:
             raise DatasetError(f"{shown(self.path)}: topic {shown(topic)} has no message")
         return sorted(found, key=lambda moment: moment.time)
 
-    def _read(
-        self, topic: str, start: int | None = None, stop: int | None = None
-    ) -> Iterator[tuple[int, Any]]:
-        connections = [connection for connection in self._reader.connections if connection.topic == topic]
-        for connection, written, data in self._reader.messages(connections, start=start, stop=stop):
-            yield written, self._reader.deserialize(data, connection.msgtype)
-
     def _message(self, topic: str, moment: Moment) -> Any:
-        for rank, (_, message) in enumerate(self._read(topic, moment.written, moment.written + 1)):
+        for rank, (_, message) in enumerate(self._file.read(topic, moment.written, moment.written + 1)):
             if rank == moment.rank:
                 return message
         raise DatasetError(f"{shown(self.path)}: a message of {shown(topic)} is gone: was the file changed?")
@@ -214,7 +209,7 @@ class Recording:
         if info not in self.topics:
             return None
         if info not in self._cameras:
-            self._cameras[info] = next(self._read(info), None)
+            self._cameras[info] = next(self._file.read(info), None)
         found = self._cameras[info]
         if found is None:
             return None
@@ -251,23 +246,18 @@ class Recording:
                         f"--tf {shown(topic)}: no such topic; there are {self._listed(list(self.topics))}"
                     )
                 continue
-            for written, message in self._read(topic):
+            if self.topics[topic] not in _TRANSFORM_TYPES:
+                if self._named_transforms:
+                    raise InputError(
+                        f"--tf {shown(topic)} is a topic of {self.topics[topic]}, not of transforms"
+                    )
+                continue
+            for written, message in self._file.read(topic):
                 for told in message.transforms:
                     time = messages.nanoseconds_of(told) or written
                     matrix = messages.transform_of(told.transform)
                     tree.add(str(told.header.frame_id), str(told.child_frame_id), matrix, time)
         return tree
-
-
-def _opened(path: Path) -> Any:
-    try:
-        from rosbags.highlevel import AnyReader
-        from rosbags.typesys import Stores, get_typestore
-    except ImportError as error:
-        raise BackendError(f"{shown(path)}: reading bags needs a package: pip install gbpn[ros]") from error
-    reader = AnyReader([path], default_typestore=get_typestore(Stores.ROS2_HUMBLE))
-    reader.open()
-    return reader
 
 
 def _rectified(camera: CameraFile, message: Any) -> CameraFile:

@@ -22,6 +22,8 @@ VIDEOS = (".mp4", ".mov", ".mkv", ".avi", ".webm", ".m4v")
 """Suffixes of what is read as a video."""
 _REMEMBERED = 8
 """Frames that are kept for those who ask a little late."""
+_SEALED = {"format_whitelist": "mov,matroska,webm,avi", "protocol_whitelist": "file"}
+"""A file is the video itself, whatever its name: no list of other files or addresses."""
 _USUAL_RATE = Fraction(30)
 """Frames per second where a file does not say."""
 
@@ -36,7 +38,7 @@ class Video:
         self._next = 0
         self._kept: OrderedDict[int, np.ndarray] = OrderedDict()
         with self._border():
-            with _av().open(str(self.path)) as container:
+            with _av().open(str(self.path), options=_SEALED) as container:
                 stream = _stream(container, self.path)
                 require_size("a video", stream.height, stream.width)
                 self.rate = Fraction(stream.average_rate or stream.guessed_rate or _USUAL_RATE)
@@ -72,8 +74,9 @@ class Video:
             raise DatasetError(f"{shown(self.path)}: the video ends before its frame {number}")
 
     def _decoded(self) -> Iterator[np.ndarray]:
-        with _av().open(str(self.path)) as container:
+        with _av().open(str(self.path), options=_SEALED) as container:
             for frame in container.decode(_stream(container, self.path)):
+                require_size("a frame of a video", frame.height, frame.width)
                 pixels = frame.to_ndarray(format="rgb24")
                 quarters = round(float(getattr(frame, "rotation", 0) or 0) / 90) % 4  # counter-clockwise
                 yield np.ascontiguousarray(np.rot90(pixels, quarters))
