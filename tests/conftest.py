@@ -11,8 +11,12 @@ os.environ.setdefault("TRITON_INTERPRET", "1")  # 0 runs the tests of kernels on
 import numpy as np
 import pytest
 import torch
+from hypothesis import settings
 
 import goldens
+
+settings.register_profile("gbpn", deadline=None)  # no test asserts a time
+settings.load_profile("gbpn")
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 
