@@ -28,7 +28,7 @@ def main() -> None:
     if "defaults" in names:
         names.remove("defaults")
         text = json.dumps(approved_defaults.defaults(), indent=0, ensure_ascii=False, sort_keys=True)
-        (goldens.COMPACT / "defaults.json").write_text(text + "\n", encoding="utf-8")
+        approved_defaults.PLACE.write_text(text + "\n", encoding="utf-8")
     for name in names:
         kept: dict[str, np.ndarray] = {}
         for key, array in own_goldens.CASES[name]().items():

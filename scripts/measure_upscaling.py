@@ -58,8 +58,8 @@ def answers(completer: gbpn.DepthCompleter, frame: Frame, small: Tensor) -> tupl
     size = (depth.shape[1], depth.shape[2])
     grid = AreaGrid.of((small.shape[1], small.shape[2]), size)
     placed = grid.placed(small)
-    counts = (grid.spread((small > 0).float()[None])[0] > 0.999) & (depth > 0)
-    bilinear = grid.spread(small[None])[0]
+    counts = (grid.enlarged((small > 0).float()[None])[0] > 0.999) & (depth > 0)
+    bilinear = grid.enlarged(small[None])[0]
     corrected = agreeing(grid, placed[None], DepthDistribution.of_depth(bilinear[None]))
     said = {
         "bilinear": bilinear,
@@ -101,7 +101,7 @@ def large(completer: gbpn.DepthCompleter) -> None:
     wall, processor = time.perf_counter() - wall, time.process_time() - processor
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     everywhere = sample.target > 0
-    bilinear = rmse(grid.spread(small[None])[0], sample.target, everywhere)
+    bilinear = rmse(grid.enlarged(small[None])[0], sample.target, everywhere)
     mine = rmse(depth, sample.target, everywhere)
     print(f"256×192 → 1920×1440: bilinear {bilinear:.4f} m, as areas {mine:.4f} m ({mine / bilinear:.3f} ×)")
     print(f"  {processor:.1f} s of processor time ({wall:.1f} s by the clock), peak {peak / 2**20:.2f} GB, ")

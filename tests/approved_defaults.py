@@ -1,4 +1,4 @@
-"""Defaults of the whole public surface: of every function, method and dataclass, and every plain constant."""
+"""Defaults of the whole public surface: of every function, method and dataclass; and every plain constant."""
 
 from __future__ import annotations
 
@@ -6,12 +6,16 @@ import dataclasses
 import importlib
 import inspect
 import pkgutil
+import re
 from collections.abc import Iterator
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import gbpn
 
+PLACE = Path(__file__).with_suffix(".json")
+PRIVATE = re.compile(r"_[A-Z][A-Z0-9_]*")
 PLAIN = (bool, int, float, str, type(None))
 LEFT_OUT = ("triton", "__main__", "_native")
 """Modules that need a compiler for GPUs, start something, or are compiled."""
@@ -32,6 +36,7 @@ def defaults() -> dict[str, str]:
     """ "module.name(parameter)" or "module.CONSTANT" → what it is unless told otherwise."""
     out: dict[str, str] = {}
     for module in modules():
+        out |= _private_constants(module)
         for name in getattr(module, "__all__", ()):
             value = getattr(module, name)
             home = f"{module.__name__}.{name}"
@@ -44,6 +49,15 @@ def defaults() -> dict[str, str]:
             elif inspect.isfunction(value):
                 out |= _of_function(home, value)
     return out
+
+
+def _private_constants(module: ModuleType) -> dict[str, str]:
+    """Numbers that a module keeps to itself decide as much as those it shows."""
+    return {
+        f"{module.__name__}.{name}": repr(value)
+        for name, value in vars(module).items()
+        if PRIVATE.fullmatch(name) and _plain(value) and not isinstance(value, str)
+    }
 
 
 def _of_class(home: str, kind: type) -> dict[str, str]:

@@ -20,7 +20,7 @@ from gbpn.config import CONFIGS
 from gbpn.sample import Sample
 from gbpn.sensors import sampling
 from gbpn.synthetic.dataset import SyntheticDataset
-from gbpn.synthetic.textures import KINDS, Material, paint, random_material
+from gbpn.synthetic.textures import KINDS, Texture, paint, random_material
 
 Arrays = dict[str, np.ndarray]
 TINY = {"width": 0.125, "dilations": ((1,),) * 5, "drop_path": 0.0}
@@ -112,7 +112,7 @@ def pictures() -> Arrays:
     place = rng.uniform(-3, 3, (2, 400)).astype(np.float32)
     out = {}
     for kind in KINDS:
-        material = Material(
+        material = Texture(
             kind=kind, first=np.array([0.2, 0.5, 0.8]), second=np.array([0.9, 0.1, 0.4]), size=0.7, angle=0.4
         )
         out[kind] = paint(material, place, grain)

@@ -23,6 +23,10 @@ def compare(case: str, got: dict[str, np.ndarray]) -> None:
         )
 
 
+def test_golden_numbers_stay_compact() -> None:
+    assert sum(file.stat().st_size for file in goldens.COMPACT.iterdir()) <= 3_000_000
+
+
 @pytest.mark.parametrize("case", ["default_network", "seeds", "pictures"])
 def test_nothing_changed_unnoticed(case: str) -> None:
     got = own_goldens.CASES[case]()

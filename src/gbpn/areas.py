@@ -88,7 +88,7 @@ class AreaGrid:
         maps[..., row, column] = cells
         return maps
 
-    def spread(self, cells: Tensor) -> Tensor:
+    def enlarged(self, cells: Tensor) -> Tensor:
         """[B, 1, h, w] → [B, 1, H, W]: bilinear between the cells' centres."""
         return functional.interpolate(cells, size=self.size, mode="bilinear", align_corners=False)
 
@@ -116,7 +116,7 @@ def agreeing(
     known = measured(wanted) & torch.isfinite(grid.means(answer.mean))
     mean = torch.where(torch.isfinite(answer.mean), answer.mean, 0.0)
     for _ in range(_CORRECTIONS):
-        step = grid.spread(torch.where(known, wanted - grid.means(mean), 0.0))
+        step = grid.enlarged(torch.where(known, wanted - grid.means(mean), 0.0))
         mean = torch.maximum(mean + step, mean / 2)  # never through the camera
     if exact:
         mean = _exactly(grid, mean, wanted, known)

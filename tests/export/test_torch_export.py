@@ -9,7 +9,7 @@ import torch
 from models import CALIBRATION, THIN, tensors, thin
 
 from gbpn.errors import InputError, NonFiniteError
-from gbpn.export.folder import smallest_multiple
+from gbpn.export.exported_folder import smallest_multiple
 from gbpn.export.networks import WholeModel, stated_std
 from gbpn.export.onnx_files import exported_program
 from gbpn.gmcn import MULTIPLE

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from gbpn.errors import InputError
+from gbpn.validity import measured
 
 if TYPE_CHECKING:
     from gbpn.datasets.training_view import Dataset
@@ -69,20 +70,18 @@ def _dataset_facts(dataset: Dataset) -> dict[str, object]:
 
     folders = Counter(name.rsplit("/", 1)[0] if "/" in name else "." for name in dataset.names)
     samples = [dataset.load(index) for index in evenly_spaced(len(dataset), _SAMPLED)]
-    measured = [int((sample.sparse > 0).sum()) for sample in samples]
+    counts = [int(measured(sample.sparse).sum()) for sample in samples]
     targets = [sample.target for sample in samples if sample.target is not None]
-    known = torch.cat([target[target > 0] for target in targets]) if targets else torch.empty(0)
+    known = torch.cat([target[measured(target)] for target in targets]) if targets else torch.empty(0)
     sizes = Counter(f"{sample.image.shape[-1]}×{sample.image.shape[-2]}" for sample in samples)
     facts: dict[str, object] = {
         "frames": len(dataset),
         "folders": dict(folders) if len(folders) <= 40 else len(folders),
         f"sizes as evaluated (of {len(samples)} frames read)": ", ".join(sizes),
-        "measured pixels": f"{min(measured)} to {max(measured)}"
-        if any(measured)
-        else "none: choose a pattern",
+        "measured pixels": f"{min(counts)} to {max(counts)}" if any(counts) else "none: choose a pattern",
     }
     if known.numel():
-        share = sum(float((target > 0).float().mean()) for target in targets) / len(targets)
+        share = sum(float(measured(target).float().mean()) for target in targets) / len(targets)
         facts["target known"] = f"{share:.1%} of the pixels"
         facts["target depth"] = f"{float(known.min()):.2f} to {float(known.max()):.2f} m"
     return facts

@@ -10,6 +10,7 @@ import typer
 
 from gbpn.border import shown
 from gbpn.errors import InputError
+from gbpn.validity import measured
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -93,17 +94,17 @@ def project(
             console.print(f"notice: {text}", markup=False)
     points = read_points(cloud)
     sparse = project_points(points, matrix, height, width, to_camera)
-    projected = int((sparse > 0).sum())
+    projected = int(measured(sparse).sum())
     if not keep_see_through:
         sparse = remove_see_through(sparse)
-    kept = int((sparse > 0).sum())
+    kept = int(measured(sparse).sum())
     if kept == 0:
         raise InputError(
             f"{cloud}: none of its {len(points)} points falls into the {width}×{height} picture: "
             "check the extrinsics (cloud to camera, x right, y down, z ahead) and the intrinsics"
         )
     write_depth(output, sparse, scale)
-    low, high = float(sparse[sparse > 0].min()), float(sparse.max())
+    low, high = float(sparse[measured(sparse)].min()), float(sparse.max())
     console.print(
         f"{len(points)} points, {projected} pixels hit, {projected - kept} seen through and removed; "
         f"{kept} kept ({kept / (height * width):.2%}), {low:.2f} to {high:.2f} m → {output}",
@@ -155,7 +156,7 @@ def _write_preview(path: Path, sparse: Tensor, picture: Tensor | None) -> None:
     from gbpn.atomic_files import replacing
     from gbpn.datasets.contact_sheet import depth_picture
 
-    known = sparse[sparse > 0]
+    known = sparse[measured(sparse)]
     limits = (float(known.quantile(0.02)), float(known.quantile(0.98)))
     rendered = depth_picture(sparse, limits, None if picture is None else picture * 0.6)
     with replacing(path) as temporary:
@@ -191,7 +192,7 @@ def _project_colmap(console: object, folder: Path, output: Path, units: float) -
         numbers = [float(view.intrinsics[place]) for place in ((0, 0), (1, 1), (0, 2), (1, 2))]
         with replacing(contained(output / "intrinsics", stem, ".txt")) as temporary:
             temporary.write_text(" ".join(f"{number:.6f}" for number in numbers) + "\n")
-        total += int((view.sparse > 0).sum())
+        total += int(measured(view.sparse).sum())
         worst = max(worst, (picture.name, view.distortion), key=lambda pair: pair[1])
     if not model.pictures:
         raise InputError(f"{folder}: the model has no registered image")

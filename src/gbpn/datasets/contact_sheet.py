@@ -18,6 +18,7 @@ from gbpn.atomic_files import replacing
 from gbpn.datasets.training_view import Dataset
 from gbpn.formats.images import to_pixels
 from gbpn.sample import Sample
+from gbpn.validity import measured
 
 __all__ = ["contact_sheet", "depth_edges", "depth_picture", "grown"]
 
@@ -72,8 +73,8 @@ def _strip(sample: Sample, tile_width: int) -> Image.Image:
     height, width = sample.image.shape[-2:]
     size = (tile_width, round(height * tile_width / width))
     target = sample.sparse if sample.target is None else sample.target
-    share = float((target > 0).float().mean())
-    known = target[target > 0] if bool((target > 0).any()) else torch.ones(1)
+    share = float(measured(target).float().mean())
+    known = target[measured(target)] if bool(measured(target).any()) else torch.ones(1)
     limits = (float(known.quantile(0.02)), float(known.quantile(0.98)))
     # A single measured pixel would vanish in the reduced picture.
     radius = max(1, round(width / tile_width / 2))
@@ -90,7 +91,7 @@ def _strip(sample: Sample, tile_width: int) -> Image.Image:
     strip = Image.new("RGB", (len(tiles) * size[0], size[1] + _LABEL_HEIGHT), "white")
     for position, tile in enumerate(tiles):
         strip.paste(tile.resize(size, Image.Resampling.BOX), (position * size[0], _LABEL_HEIGHT))
-    count = int((sample.sparse > 0).sum())
+    count = int(measured(sample.sparse).sum())
     label = (
         f"{sample.name}   {width}x{height}   {count} measured   target {share:.0%}   "
         f"{limits[0]:.2f} to {limits[1]:.2f} m"
@@ -101,6 +102,6 @@ def _strip(sample: Sample, tile_width: int) -> Image.Image:
 
 def grown(sparse: Tensor, radius: int) -> Tensor:
     """Each measurement as a square of side 2·radius + 1, the nearest on top."""
-    nearness = torch.where(sparse > 0, 1 / sparse.clamp_min(1e-6), 0.0)
+    nearness = torch.where(measured(sparse), 1 / sparse.clamp_min(1e-6), 0.0)
     grown = torch.nn.functional.max_pool2d(nearness[None], 2 * radius + 1, stride=1, padding=radius)[0]
     return torch.where(grown > 0, 1 / grown.clamp_min(1e-6), 0.0)

@@ -22,6 +22,7 @@ from gbpn.model import GBPN
 from gbpn.sample import Sample
 from gbpn.show import pictures
 from gbpn.show.pictures import Array
+from gbpn.validity import measured
 
 __all__ = ["contact_sheets", "extremes", "learned_edges", "png", "propagation", "sheet"]
 
@@ -91,7 +92,7 @@ def learned_edges(
     edges = encoding.parameters.nonlocal_
     if edges is None:
         return []
-    pixels = pixels or sweeps.spread_pixels(*sample.image.shape[1:])
+    pixels = pixels or sweeps.pixel_grid(*sample.image.shape[1:])
     picture = sweeps.edges_picture(sample.image, edges, pixels, corner=encoding.padded.corner)
     caption = f"Learned non-local edges of {who}: red the receiving pixel, green the places it reads."
     return [Picture(name="learned_edges", caption=caption, data=png(picture), section="Propagation")]
@@ -117,17 +118,17 @@ def sheet(sample: Sample, names: Sequence[str], answers: Sequence[DepthDistribut
     assert sample.target is not None
     step = -(-sample.image.shape[2] // PANEL)
     image = avg_pool2d(sample.image, step, ceil_mode=True)
-    target = torch.where(sample.target > 0, sample.target, torch.nan)
+    target = torch.where(measured(sample.target), sample.target, torch.nan)
     truth = _largest(target, step)
     low, high = pictures.value_range(truth)
     errors = [(answer.mean[0] - target).abs() for answer in answers]
     top = max(pictures.value_range(*(_largest(error, step) for error in errors), high=97)[1], 1e-3)
-    count = int((sample.sparse > 0).sum())
-    measured = pictures.measurements(image, max_pool2d(sample.sparse, step, ceil_mode=True), low, high)
+    count = int(measured(sample.sparse).sum())
+    points = pictures.measurements(image, max_pool2d(sample.sparse, step, ceil_mode=True), low, high)
     rows = [
         [
             pictures.titled(pictures.photo(image), "image"),
-            pictures.titled(measured, f"{count} measurements"),
+            pictures.titled(points, f"{count} measurements"),
             _map(truth, low, high, pictures.DEPTH, "ground truth"),
         ]
     ]

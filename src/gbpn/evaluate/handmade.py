@@ -17,6 +17,7 @@ from gbpn.gbp import infer
 from gbpn.gbp.exact import solve
 from gbpn.mrf import MRF, SYMMETRIC_RING, SymmetricEdges, clear_outside, shift
 from gbpn.sample import Sample
+from gbpn.validity import measured
 
 __all__ = ["REWEIGHTING", "Weights", "diebel_thrun", "field", "gbp_handmade"]
 
@@ -40,8 +41,8 @@ _HANDMADE = Weights()
 
 def field(sample: Sample, weights: Weights = _HANDMADE) -> MRF:
     """The field of one sample, [1, 1, H, W], float32."""
-    measured = sample.sparse > 0
-    unit = sample.sparse[measured].mean()
+    there = measured(sample.sparse)
+    unit = sample.sparse[there].mean()
     image = sample.image
     kept = []
     for row, column in SYMMETRIC_RING:
@@ -51,7 +52,7 @@ def field(sample: Sample, weights: Weights = _HANDMADE) -> MRF:
     edge = torch.stack(kept)[None, None] / (weights.neighbour * unit) ** 2  # [1, 1, 4, H, W]
     return MRF(
         depth=sample.sparse[None],
-        weight=measured[None] / (weights.measurement * unit) ** 2,
+        weight=there[None] / (weights.measurement * unit) ** 2,
         local=SymmetricEdges(
             weight=edge,
             difference=torch.zeros_like(edge),
@@ -62,7 +63,7 @@ def field(sample: Sample, weights: Weights = _HANDMADE) -> MRF:
 
 def diebel_thrun(sample: Sample) -> DepthDistribution:
     """The exact mean of the hand-made field; no variances, which would take far longer than the mean."""
-    if not bool((sample.sparse > 0).any()):
+    if not bool(measured(sample.sparse).any()):
         return nothing(sample)
     return DepthDistribution.of_depth(solve(field(sample)).mean)
 
@@ -73,7 +74,7 @@ REWEIGHTING = 0.25
 
 def gbp_handmade(sample: Sample, iterations: int = 5) -> DepthDistribution:
     """Reweighted belief propagation on the hand-made field."""
-    if not bool((sample.sparse > 0).any()):
+    if not bool(measured(sample.sparse).any()):
         return nothing(sample)
     belief = infer(field(sample), iterations=iterations, reweighting=REWEIGHTING).belief
     return DepthDistribution.of_depth(belief.mean, confidence=belief.precision, std=belief.precision.rsqrt())

@@ -21,6 +21,7 @@ from gbpn.pipeline import SparseDepth
 from gbpn.sample import Sample
 from gbpn.show import pictures
 from gbpn.show.pictures import Array
+from gbpn.validity import measured
 
 __all__ = [
     "PANEL",
@@ -30,7 +31,7 @@ __all__ = [
     "frames",
     "gif",
     "keep_measurements",
-    "spread_pixels",
+    "pixel_grid",
     "steps",
 ]
 
@@ -59,7 +60,7 @@ class Step:
 
 def keep_measurements(sample: Sample, count: int) -> Sample:
     """The sample with its `count` measurements nearest to the middle of the image."""
-    rows, columns = np.nonzero(sample.sparse[0].numpy() > 0)
+    rows, columns = np.nonzero(measured(sample.sparse[0].numpy()))
     height, width = sample.sparse.shape[-2:]
     order = np.argsort((rows - height / 2) ** 2 + (columns - width / 2) ** 2, kind="stable")[:count]
     sparse = torch.zeros_like(sample.sparse)
@@ -123,14 +124,14 @@ def frames(sample: Sample, shots: Sequence[Step]) -> list[Array]:
     logs = [np.log10(np.where(precision > 0, precision, np.nan)) for precision in precisions]
     finite = np.concatenate([values[np.isfinite(values)] for values in logs] or [np.zeros(1)])
     bottom, top = np.percentile(finite, [2, 98]) if finite.size else (0.0, 1.0)
-    measured = pictures.titled(
+    points = pictures.titled(
         pictures.measurements(
             avg_pool2d(sample.image, step, ceil_mode=True),
             max_pool2d(sample.sparse, step, ceil_mode=True),
             low,
             high,
         ),
-        f"measurements: {int((sample.sparse > 0).sum())}",
+        f"measurements: {int(measured(sample.sparse).sum())}",
     )
     out = []
     for shot, log in zip(shots, logs, strict=True):
@@ -140,7 +141,7 @@ def frames(sample: Sample, shots: Sequence[Step]) -> list[Array]:
         sure = pictures.colours(log, bottom, top, pictures.CONFIDENCE)
         sure = pictures.with_bar(sure, bottom, top, pictures.CONFIDENCE, "")
         panels = [
-            measured,
+            points,
             pictures.titled(depth, shot.title),
             pictures.titled(sure, "log10 of the precision"),
         ]
@@ -190,7 +191,7 @@ def edges_picture(
     return np.asarray(picture)
 
 
-def spread_pixels(height: int, width: int, rows: int = 3, columns: int = 4) -> list[tuple[int, int]]:
+def pixel_grid(height: int, width: int, rows: int = 3, columns: int = 4) -> list[tuple[int, int]]:
     """A few pixels over the whole image, for when nobody clicked."""
     return [
         (round((r + 0.5) * height / rows), round((c + 0.5) * width / columns))

@@ -16,6 +16,7 @@ from gbpn.sample import Sample
 from gbpn.sensors import patterns
 from gbpn.sensors.corruption import relative_noise
 from gbpn.sensors.sampling import sparsify
+from gbpn.validity import measured
 
 __all__ = ["Setting"]
 
@@ -84,17 +85,17 @@ class Setting:
     def measure(self, sample: Sample, seed: int = 0) -> Sample:
         """The sample with its measurements; depends on the sample's name and the seed, not on any order."""
         rng = np.random.default_rng([seed, zlib.crc32(sample.name.encode())])
-        measured = self._place(sample, rng, seed)
+        placed = self._place(sample, rng, seed)
         if self.noise:
-            measured = replace(measured, sparse=relative_noise(measured.sparse, rng, self.noise))
-        return measured if self.scale == 1 else _reduced(measured, self.scale)
+            placed = replace(placed, sparse=relative_noise(placed.sparse, rng, self.noise))
+        return placed if self.scale == 1 else _reduced(placed, self.scale)
 
     def _place(self, sample: Sample, rng: np.random.Generator, seed: int) -> Sample:
         if self.pattern is not None:
             return sparsify(sample, self.pattern, rng)
         if self.lines is not None:
             return sparsify(sample, f"lines:{self.lines}", rng)
-        if bool((sample.sparse > 0).any()):  # a sensor measured
+        if bool(measured(sample.sparse).any()):  # a sensor measured
             if self.points is None:
                 return sample
             return replace(sample, sparse=patterns.random_points(sample.sparse, rng, self.points))

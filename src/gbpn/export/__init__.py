@@ -1,5 +1,5 @@
 """Models as files for other runtimes: one ONNX file of standard operators, or a folder for `gbpn.runtime`."""
 
-from gbpn.export.folder import FORMS, PRECISIONS, export
+from gbpn.export.exported_folder import FORMS, PRECISIONS, export
 
 __all__ = ["FORMS", "PRECISIONS", "export"]

@@ -14,6 +14,7 @@ from gbpn.gmcn.construction import build_encoder
 from gbpn.gmcn.decoder import Decoder
 from gbpn.gmcn.stage_inputs import first_stage_input
 from gbpn.gmcn.upscale import Upscale
+from gbpn.validity import measured
 
 __all__ = ["AffineMaps", "AffineNetwork", "affine_fit"]
 
@@ -61,7 +62,7 @@ def affine_fit(depth: Tensor, weight: Tensor, sparse: Tensor) -> tuple[Tensor, T
     """
     dims = (1, 2, 3)
     d, s = depth.double(), sparse.double()
-    w = torch.where(sparse > 0, weight.double(), torch.zeros_like(d))
+    w = torch.where(measured(sparse), weight.double(), torch.zeros_like(d))
     total = w.sum(dims, keepdim=True)
     some = total > 0
     w = w / torch.where(some, total, torch.ones_like(total))

@@ -19,6 +19,7 @@ from gbpn.formats.point_clouds import read_points
 from gbpn.lens import undistorted_picture
 from gbpn.predict.inputs import FrameInputs, as_camera, as_image
 from gbpn.sensors.projection import projected_indices, remove_see_through
+from gbpn.validity import measured
 
 __all__ = ["Projection", "as_points", "as_transform", "cloud_inputs", "project"]
 
@@ -57,7 +58,7 @@ def project(
         )
     camera, _, _ = as_camera(intrinsics, None, height, width)
     sparse, index = _projected(as_points(points), camera, height, width, as_transform(transform), see_through)
-    return Projection(sparse=sparse[0].numpy(), kept=index[sparse[0].numpy() > 0])
+    return Projection(sparse=sparse[0].numpy(), kept=index[measured(sparse[0].numpy())])
 
 
 def cloud_inputs(image: Any, cloud: Any, intrinsics: Any, transform: Any = None) -> FrameInputs:
@@ -69,7 +70,7 @@ def cloud_inputs(image: Any, cloud: Any, intrinsics: Any, transform: Any = None)
     camera, lens, notice = as_camera(intrinsics, image, height, width)
     points = as_points(cloud)
     sparse, _ = _projected(points, camera, height, width, as_transform(transform), False)
-    if not bool((sparse > 0).any()):
+    if not bool(measured(sparse).any()):
         raise InputError(
             f"none of the {len(points)} points falls into the {width}×{height} picture: check transform "
             "(cloud to camera, x right, y down, z ahead) and intrinsics"

@@ -247,7 +247,7 @@ def _nearest(sparse: Tensor, step: int) -> Tensor:
     """[1, H, W] → every `step` pixels the nearest measurement of their block, so that no point gets lost."""
     if step == 1:
         return sparse
-    far = torch.where(sparse > 0, sparse, torch.full_like(sparse, torch.inf))
+    far = torch.where(measured(sparse), sparse, torch.full_like(sparse, torch.inf))
     near = -torch.nn.functional.max_pool2d(-far[None], step, ceil_mode=True)[0]
     return torch.where(torch.isinf(near), 0.0, near)
 

@@ -220,7 +220,7 @@ def _unstacked(given: Measurements, sparse: Tensor, others: Tensor) -> Measureme
 def _reduced(given: Measurements, size: tuple[int, int]) -> Measurements:
     """A map that is finer than the picture: each measurement to its pixel, the nearest wins."""
     _, height, width = given.sparse.shape
-    row, column = np.nonzero(given.sparse[0].numpy() > 0)
+    row, column = np.nonzero(measured(given.sparse[0].numpy()))
     maps = torch.cat((given.sparse, _stack(given))).numpy()
     x, y = (column + 0.5) * (size[1] / width) - 0.5, (row + 0.5) * (size[0] / height) - 0.5
     found = torch.from_numpy(nearest_values(x, y, maps[0, row, column], maps[:, row, column], *size))

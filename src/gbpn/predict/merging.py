@@ -72,9 +72,9 @@ def _voted(frames: Sequence[CompletedFrame], index: int, keep: np.ndarray, setti
     std = np.zeros(len(row), np.float32) if frame.std is None else frame.std[row, column]
     agree, contradict = np.zeros((2, len(row)), np.int32)
     for other in (frames[k] for k in others[: settings.neighbours]):
-        expected, depth, spread = _looked_at(other, world)
+        expected, depth, other_std = _looked_at(other, world)
         with np.errstate(invalid="ignore"):
-            slack = np.hypot(settings.tolerance * expected, 2 * np.hypot(std, spread))
+            slack = np.hypot(settings.tolerance * expected, 2 * np.hypot(std, other_std))
             agree += np.abs(depth - expected) < slack
             contradict += depth - expected > 2 * slack
     out = keep.copy()

@@ -19,6 +19,7 @@ from gbpn.predict.sources import Sensor
 from gbpn.recordings.bags import Moment, RecordedFrame, Recording
 from gbpn.recordings.timestamps import NANOSECONDS, tolerance_of
 from gbpn.sensors.projection import project, remove_see_through
+from gbpn.validity import measured
 
 __all__ = ["frame_of", "jobs_of_recording"]
 
@@ -42,8 +43,8 @@ def jobs_of_recording(recording: Recording, sensor: Sensor, tolerance: float) ->
     ]
 
 
-def _read(recording: Recording, sensor: Sensor, image: Moment, measured: Moment) -> FrameInputs:
-    return frame_of(recording.frame(image, measured), sensor, recording.path)
+def _read(recording: Recording, sensor: Sensor, image: Moment, points: Moment) -> FrameInputs:
+    return frame_of(recording.frame(image, points), sensor, recording.path)
 
 
 def frame_of(frame: RecordedFrame, sensor: Sensor, path: Path) -> FrameInputs:
@@ -63,7 +64,7 @@ def frame_of(frame: RecordedFrame, sensor: Sensor, path: Path) -> FrameInputs:
     if frame.points is not None:
         transform = _transform(frame, sensor, path)
         sparse = remove_see_through(project(frame.points, matrix, height, width, transform))
-        if not bool((sparse > 0).any()):
+        if not bool(measured(sparse).any()):
             raise InputError(
                 f"{shown(path.name)}: none of the {len(frame.points)} points falls into the "
                 f"{width}×{height} picture: "

@@ -13,6 +13,7 @@ from gbpn.camera import scaled, shifted
 from gbpn.distribution import DepthDistribution
 from gbpn.predict.inputs import FrameInputs
 from gbpn.sensors.projection import nearest_values, points_to_sparse
+from gbpn.validity import measured
 
 __all__ = ["MOST_PIXELS", "enlarge", "reduce", "reduced", "reduction"]
 
@@ -32,7 +33,7 @@ def reduce(image: Tensor, sparse: Tensor, intrinsics: Tensor, factor: float) -> 
     size = int(height * factor), int(width * factor)
     small = functional.interpolate(image[None], size=size, mode="bilinear", antialias=True)[0]
     rows, columns = small.shape[1] / height, small.shape[2] / width
-    y, x = torch.nonzero(sparse[0] > 0, as_tuple=True)
+    y, x = torch.nonzero(measured(sparse[0]), as_tuple=True)
     # centres: (x + ½)·s − ½ in the smaller grid
     column = ((x + 0.5) * columns - 0.5).clamp(0, small.shape[2] - 1)
     row = ((y + 0.5) * rows - 0.5).clamp(0, small.shape[1] - 1)
@@ -65,7 +66,7 @@ def _alongside(sparse: Tensor, maps: Tensor | None, size: tuple[int, int]) -> Te
     """[1, h, w]: what goes with the measurements that `reduce` keeps."""
     if maps is None:
         return None
-    y, x = torch.nonzero(sparse[0] > 0, as_tuple=True)
+    y, x = torch.nonzero(measured(sparse[0]), as_tuple=True)
     column = ((x + 0.5) * (size[1] / sparse.shape[2]) - 0.5).clamp(0, size[1] - 1)
     row = ((y + 0.5) * (size[0] / sparse.shape[1]) - 0.5).clamp(0, size[0] - 1)
     values = maps[0, y, x][None].numpy()

@@ -9,6 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from gbpn.validity import measured
+
 __all__ = ["misalignment", "missing", "outliers", "relative_noise"]
 
 
@@ -22,7 +24,7 @@ def outliers(
     sparse: Tensor, rng: np.random.Generator, share: float, factors: tuple[float, float] = (0.3, 3.0)
 ) -> Tensor:
     """A share of the measurements is replaced by itself times a log-uniform factor."""
-    flat = np.flatnonzero(sparse.numpy() > 0)
+    flat = np.flatnonzero(measured(sparse.numpy()))
     chosen = flat[rng.random(flat.size) < share]
     factor = np.exp(rng.uniform(np.log(factors[0]), np.log(factors[1]), size=chosen.size))
     out = sparse.clone()

@@ -62,16 +62,16 @@ def pitch_lines(depth: Tensor, intrinsics: Tensor, lines: int) -> Tensor:
     step = _line_step(lines)
     if step == 1:
         return depth.clone()
-    measured = depth > 0
-    if not bool(measured.any()):
+    there = measured(depth)
+    if not bool(there.any()):
         return depth.clone()
     # Labels near a rounding boundary must not depend on the order of float32 sums.
     points = camera.points(depth[None].double(), intrinsics[None].double())[0]  # [3, H, W]
     pitch = torch.asin((points[1] / points.norm(dim=0).clamp_min(1e-12)).clamp(-1, 1))[None]
-    low, high = pitch[measured].min(), pitch[measured].max()
+    low, high = pitch[there].min(), pitch[there].max()
     width = ((high - low) / _SCAN_LINES).clamp_min(1e-12)
     label = torch.round((pitch - low) / width).long()
-    return depth * (measured & (label % step == step // 2))
+    return depth * (there & (label % step == step // 2))
 
 
 def elevation_lines(
@@ -90,7 +90,7 @@ def elevation_lines(
     angle = torch.asin((-points[1] / points.norm(dim=0).clamp_min(1e-12)).clamp(-1, 1))[None]  # up is −y
     share = (angle - elevation[0]) / (elevation[1] - elevation[0])
     label = torch.floor(share * _SCAN_LINES).long().clamp(0, _SCAN_LINES - 1)
-    return depth * ((depth > 0) & (label % step == 0))
+    return depth * (measured(depth) & (label % step == 0))
 
 
 def rotating_lidar(

@@ -11,6 +11,7 @@ from torch import Tensor
 from gbpn.border import require_size
 from gbpn.camera import nearest_wins, require_camera
 from gbpn.errors import InputError
+from gbpn.validity import measured
 
 __all__ = [
     "FARTHEST",
@@ -100,7 +101,7 @@ def remove_see_through(sparse: Tensor, *, rows: int = 5, columns: int = 4, step:
     and `columns` pixels is nearer by more than the relative `step`. That is on the safe side: true background
     close to an edge goes too, and so does far flat ground that recedes by `step` within `rows`.
     """
-    nearness = torch.where(sparse > 0, 1 / sparse.clamp_min(1e-6), 0.0)
+    nearness = torch.where(measured(sparse), 1 / sparse.clamp_min(1e-6), 0.0)
     nearest = torch.nn.functional.max_pool2d(
         nearness[None], (2 * rows + 1, 2 * columns + 1), stride=1, padding=(rows, columns)
     )[0]

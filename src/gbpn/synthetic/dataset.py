@@ -15,7 +15,7 @@ import torch
 from gbpn.errors import InputError
 from gbpn.sample import Sample
 from gbpn.synthetic.raycast import DepthBuffer, View, turn
-from gbpn.synthetic.textures import Material, grain_table, paint, random_material
+from gbpn.synthetic.textures import Texture, grain_table, paint, random_material
 
 __all__ = ["FARTHEST", "KINDS", "SyntheticDataset"]
 
@@ -76,7 +76,7 @@ class SyntheticDataset:
 
 def _build_room(
     rng: np.random.Generator, height: int, width: int
-) -> tuple[DepthBuffer, list[Material], np.ndarray]:
+) -> tuple[DepthBuffer, list[Texture], np.ndarray]:
     """A furnished room seen from inside: buffer, materials and the lamp's position."""
     size = np.array([rng.uniform(2.5, 8), rng.uniform(2.3, 3.5), rng.uniform(2.5, 9)])
     eye = np.array([0.0, size[1] / 2 - rng.uniform(0.8, min(1.9, size[1] - 0.4)), 0.0])
@@ -96,7 +96,7 @@ def _build_room(
 
 def _build_street(
     rng: np.random.Generator, height: int, width: int
-) -> tuple[DepthBuffer, list[Material], np.ndarray]:
+) -> tuple[DepthBuffer, list[Texture], np.ndarray]:
     """A street between houses with cars, poles, trees and people: buffer, materials, a far-away sun."""
     eye = np.array([rng.uniform(-1.5, 1.5), 0.0, 0.0])
     level = rng.uniform(1.2, 2.2)
@@ -197,7 +197,7 @@ def _view(rng: np.random.Generator, rotation: np.ndarray, eye: np.ndarray, heigh
 
 
 def _picture(
-    buffer: DepthBuffer, materials: list[Material], lamp: np.ndarray, rng: np.random.Generator
+    buffer: DepthBuffer, materials: list[Texture], lamp: np.ndarray, rng: np.random.Generator
 ) -> np.ndarray:
     """[3, H, W] float32 in [0, 1]: painted, lit, slightly blurred and noisy."""
     height, width = buffer.depth.shape

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = ["KINDS", "Material", "grain_table", "paint", "random_material"]
+__all__ = ["KINDS", "Texture", "grain_table", "paint", "random_material"]
 
 KINDS = ("plain", "noise", "checker", "stripes", "bricks", "windows", "patches")
 _GRAIN = 64
@@ -14,7 +14,7 @@ _GRAIN = 64
 
 
 @dataclass(frozen=True, kw_only=True)
-class Material:
+class Texture:
     """How a surface looks."""
 
     kind: str
@@ -32,12 +32,12 @@ class Material:
 
 def random_material(
     rng: np.random.Generator, kinds: tuple[str, ...] = KINDS, sizes: tuple[float, float] = (0.1, 1.0)
-) -> Material:
+) -> Texture:
     """Any look; half of the materials have low contrast, as most things do."""
     first = rng.uniform(0.08, 0.85) + rng.normal(0, rng.choice([0.03, 0.15], p=[0.7, 0.3]), 3)
     contrast = 0.08 if rng.random() < 0.5 else 0.3
     second = first + rng.normal(0, contrast) + rng.normal(0, 0.3 * contrast, 3)
-    return Material(
+    return Texture(
         kind=str(rng.choice(kinds)),
         first=first.clip(0.02, 0.98).astype(np.float32),
         second=second.clip(0.02, 0.98).astype(np.float32),
@@ -52,7 +52,7 @@ def grain_table(rng: np.random.Generator) -> np.ndarray:
     return rng.random((_GRAIN, _GRAIN), dtype=np.float32)
 
 
-def paint(material: Material, place: np.ndarray, grain: np.ndarray) -> np.ndarray:
+def paint(material: Texture, place: np.ndarray, grain: np.ndarray) -> np.ndarray:
     """[3, N] colours at `place` [2, N] metres."""
     cosine, sine = np.float32(np.cos(material.angle)), np.float32(np.sin(material.angle))
     u = (cosine * place[0] - sine * place[1]) / np.float32(material.size)

@@ -14,6 +14,7 @@ from gbpn.held_out import LEVEL, LEVEL_QUANTILE
 from gbpn.metrics import valid
 from gbpn.model import Model
 from gbpn.sensors.sampling import sparsify
+from gbpn.validity import measured
 
 __all__ = ["PATTERNS", "PIXELS", "calibrate", "fit"]
 
@@ -35,11 +36,11 @@ def calibrate(model: Model, frames: Dataset, limit: int) -> SigmaCalibration:
     logits, errors = [], []
     for index in evenly_spaced(len(frames), limit):
         frame = frames.load(index)
-        given = bool((frame.sparse > 0).any())
+        given = bool(measured(frame.sparse).any())
         for number, pattern in enumerate(("given",) if given else PATTERNS):
             rng = np.random.default_rng([11, index, number])
             sample = sparsify(frame, pattern, rng)
-            if sample.target is None or not bool((sample.sparse > 0).any()):
+            if sample.target is None or not bool(measured(sample.sparse).any()):
                 continue
             batch = (tensor[None].to(device) for tensor in (sample.image, sample.sparse, sample.intrinsics))
             answer = model(*batch)

@@ -15,8 +15,9 @@ from gbpn.sample import Sample
 from gbpn.sensors.sampling import sparsify
 from gbpn.show.pictures import PictureRow, strip
 from gbpn.train.recipe import Recipe
+from gbpn.validity import measured
 
-__all__ = ["measured", "validate"]
+__all__ = ["validate", "with_measurements"]
 
 _SHOWN = ("rmse", "mae", "rel", "delta_1.02", "ause", "rmse_drop_1pct")
 """Numbers of a validation, in the order of the table."""
@@ -24,9 +25,9 @@ _PICTURED = 4
 """Frames in the picture strip."""
 
 
-def measured(sample: Sample, index: int, pattern: str) -> Sample:
+def with_measurements(sample: Sample, index: int, pattern: str) -> Sample:
     """The frame with its sensor's measurements, or measured by `pattern`, the same way in every run."""
-    if bool((sample.sparse > 0).any()):
+    if bool(measured(sample.sparse).any()):
         return sample
     return sparsify(sample, pattern, np.random.default_rng([7, index]))
 
@@ -41,7 +42,7 @@ def validate(model: nn.Module, frames: Dataset, recipe: Recipe, picture: Path) -
     shown = {chosen[i] for i in evenly_spaced(len(chosen), _PICTURED)}
     rows: list[PictureRow] = []
     for index in chosen:
-        sample = measured(frames.load(index), index, recipe.validation_pattern)
+        sample = with_measurements(frames.load(index), index, recipe.validation_pattern)
         batch = (sample.image, sample.sparse, sample.intrinsics)
         answer = model(*(tensor[None].to(device) for tensor in batch))
         assert sample.target is not None
