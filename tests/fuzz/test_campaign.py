@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -35,3 +36,14 @@ def test_what_is_damaged_was_valid(tmp_path: Path, monkeypatch: pytest.MonkeyPat
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / name).write_bytes(content)
         assert not odd(seed.read(folder / seed.name), seed.name), seed.name
+
+
+def test_what_once_fell_is_held_by_a_test() -> None:
+    named = re.findall(r"`([\w/]+\.py)::(\w+)`", (Path(__file__).parent / "README.md").read_text())
+    assert len(named) > 50
+    lost = [
+        f"{file}::{test}"
+        for file, test in named
+        if f"def {test}(" not in (ROOT / "tests" / file).read_text(encoding="utf-8")
+    ]
+    assert not lost

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 import gbpn
+from gbpn.distribution import SigmaCalibration
 from gbpn.errors import GbpnError, InputError
 from gbpn.predict.inputs import frame_inputs
 from gbpn.predict.plausible_range import ANSWERS_REACH, kept_promises, without_implausible
@@ -91,6 +92,19 @@ def test_strips_are_refused(size: tuple[int, int]) -> None:
         frame_inputs(np.zeros((*size, 3), np.uint8), [(0, 0, 1.0)])
 
 
+@pytest.mark.parametrize("kind", ["array", "tensor", "measurements"])
+def test_arrays_have_the_limit_in_megapixels_too(kind: str) -> None:
+    """Nothing of this size is ever in memory here: the array repeats one pixel."""
+    picture = np.broadcast_to(np.zeros(3, np.uint8), (9000, 9000, 3))
+    wide: Any = torch.zeros(3, 1, 1).expand(3, 9000, 9000) if kind == "tensor" else picture
+    if kind == "measurements":
+        with pytest.raises(InputError, match=r"megapixels|9000"):
+            frame_inputs(IMAGE, np.broadcast_to(np.float32(2), (9000, 9000)))
+        return
+    with pytest.raises(InputError, match=r"9000×9000 pixels is larger than 64 megapixels.*GBPN_MAX"):
+        frame_inputs(wide, [(0, 0, 1.0)])
+
+
 def test_a_turned_picture_and_its_measurements(tmp_path: Path) -> None:
     exif = Image.Exif()
     exif[0x0112] = 6
@@ -108,6 +122,14 @@ def test_normalised_intrinsics_are_noticed() -> None:
     assert any("normalised" in notice for notice in inputs.notices)
 
 
+@pytest.fixture(scope="module")
+def sure(weights: Path) -> gbpn.DepthCompleter:
+    """States σ, from hardly any to far too much."""
+    model = gbpn.load(weights)
+    model.calibration = SigmaCalibration(knots=(-4.0, 4.0), log_std=(8.0, -8.0))
+    return gbpn.DepthCompleter(model)
+
+
 numbers = st.one_of(
     st.floats(0.125, 100, width=32),
     st.sampled_from([65.535, 655.0, 6553.0, 65504.0, 1e10, 1e-10, float("inf"), 3e38]),
@@ -117,7 +139,7 @@ numbers = st.one_of(
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(values=st.lists(numbers, min_size=1, max_size=30), seed=st.integers(0, 1000))
 def test_answers_are_finite_positive_and_within_reach(
-    completer: gbpn.DepthCompleter, values: list[float], seed: int
+    sure: gbpn.DepthCompleter, values: list[float], seed: int
 ) -> None:
     rng = np.random.default_rng(seed)
     sparse = np.zeros((32, 40), np.float32)
@@ -126,13 +148,18 @@ def test_answers_are_finite_positive_and_within_reach(
         inputs = frame_inputs(rng.integers(0, 256, (32, 40, 3), dtype=np.uint8), sparse)
     except InputError:
         return
-    result = completer.complete(inputs)
+    result = sure.complete(inputs, sigmas=True)
     known = inputs.sparse[inputs.sparse > 0]
-    depth = result.depth[result.observed]
+    low, high = float(known.min()) / ANSWERS_REACH, float(known.max()) * ANSWERS_REACH
+    depth, std = result.depth[result.observed], result.std[result.observed]
     assert np.isfinite(depth).all()
-    assert (depth >= float(known.min()) / ANSWERS_REACH).all()
-    assert (depth <= float(known.max()) * ANSWERS_REACH).all()
+    assert np.isfinite(std).all()
+    assert (depth >= low).all()
+    assert (depth <= high).all()
+    assert (std > 0).all()
+    assert (std <= high).all()
     assert np.isnan(result.depth[~result.observed]).all()
+    assert not np.isfinite(result.std[~result.observed]).any()
 
 
 def test_answers_beyond_reach_are_marked(completer: gbpn.DepthCompleter) -> None:
