@@ -102,6 +102,12 @@ def test_frames_agree_within_their_sigmas_or_a_share_of_the_depth(
     assert shares_of([near, far])[0] == float(agree)
 
 
+@pytest.mark.parametrize("away", [0.019, 0.021])
+def test_without_sigmas_only_the_share_of_the_depth_counts(away: float) -> None:
+    near, far = (replace(wall(metres), std=None) for metres in (1.0, 1.0 + away))
+    assert merged([near, far], Merging(voxel=0))[1][0] == float(away < 0.02)
+
+
 def test_as_many_votes_as_are_asked_for() -> None:
     same = [wall(1.0) for _ in range(4)]
     for votes in range(5):

@@ -59,10 +59,9 @@ class ConvNorm(nn.Module):
             x = functional.pad(x, self.margins)
         if (
             self.folded
-            and fused_convolution.fits(self.conv, x, self.activation)
-            and isinstance(self.conv, nn.Conv2d)
+            and (done := fused_convolution.convolution(self.conv, x, self.activation, add)) is not None
         ):
-            return fused_convolution.convolution(self.conv, x, self.activation, add)
+            return done
         x = self._merged(x) if self._frozen else self.norm(self.conv(x))
         x = x if self.activation is None else self.activation(x)
         return x if add is None else add + x

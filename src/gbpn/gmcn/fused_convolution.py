@@ -15,9 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from gbpn.errors import BackendError
-
-__all__ = ["convolution", "fits"]
+__all__ = ["convolution"]
 
 _ACTIVATIONS: dict[Any, tuple[str, list[float], str]] = {
     None: ("none", [], ""),
@@ -27,8 +25,28 @@ _ACTIVATIONS: dict[Any, tuple[str, list[float], str]] = {
 """How oneDNN calls them: name, numbers, variant."""
 
 
-def fits(conv: nn.Module, x: Tensor, activation: Callable[[Tensor], Tensor] | None = None) -> bool:
-    """Whether `convolution` can take this layer and input."""
+def convolution(
+    conv: nn.Module,
+    x: Tensor,
+    activation: Callable[[Tensor], Tensor] | None = None,
+    add: Tensor | None = None,
+) -> Tensor | None:
+    """activation(conv(x)), or conv(x) + add; None where the plain modules must serve."""
+    if not _fits(conv, x, activation) or (operator := _operator()) is None:
+        return None
+    assert isinstance(conv, nn.Conv2d)
+    layer = (conv.weight, conv.bias, conv.padding, conv.stride, conv.dilation, conv.groups)
+    if add is None:
+        plain: Tensor = operator.default(x, *layer, *_ACTIVATIONS[activation])
+        return plain
+    if activation is not None:
+        raise ValueError("an activation and a sum do not go together")
+    summed: Tensor = operator.binary(x, add, *layer, "add", 1.0, None, [], None)
+    return summed
+
+
+def _fits(conv: nn.Module, x: Tensor, activation: Callable[[Tensor], Tensor] | None) -> bool:
+    """Whether oneDNN takes this layer and input, and nobody wants its gradient or writes it down."""
     return (
         isinstance(conv, nn.Conv2d)
         and conv.padding_mode == "zeros"
@@ -38,28 +56,7 @@ def fits(conv: nn.Module, x: Tensor, activation: Callable[[Tensor], Tensor] | No
         and not (torch.is_grad_enabled() and (x.requires_grad or conv.weight.requires_grad))
         and not torch.compiler.is_compiling()
         and not torch.jit.is_tracing()  # type: ignore[attr-defined, no-untyped-call]
-        and _operator() is not None
     )
-
-
-def convolution(
-    conv: nn.Conv2d,
-    x: Tensor,
-    activation: Callable[[Tensor], Tensor] | None = None,
-    add: Tensor | None = None,
-) -> Tensor:
-    """activation(conv(x)), or conv(x) + add."""
-    layer = (conv.weight, conv.bias, conv.padding, conv.stride, conv.dilation, conv.groups)
-    operator = _operator()
-    if operator is None:
-        raise BackendError("this torch has no fused convolution; ask `fits` first")
-    if add is None:
-        plain: Tensor = operator.default(x, *layer, *_ACTIVATIONS[activation])
-        return plain
-    if activation is not None:
-        raise ValueError("an activation and a sum do not go together")
-    summed: Tensor = operator.binary(x, add, *layer, "add", 1.0, None, [], None)
-    return summed
 
 
 def _operator() -> Any | None:

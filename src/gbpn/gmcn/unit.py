@@ -50,8 +50,11 @@ class GatedAttention(nn.Module):
         )
         by_head = torch.unflatten(attended, 1, (self.heads, -1))  # [B, heads, size, H, W]
         gated = (by_head * gate.sigmoid().unsqueeze(2)).flatten(1, 2)
-        if not self.training and fused_convolution.fits(self.project, gated):
-            return fused_convolution.convolution(self.project, gated, add=x)
+        if (
+            not self.training
+            and (done := fused_convolution.convolution(self.project, gated, add=x)) is not None
+        ):
+            return done
         out: Tensor = x + self.drop_path(self.project(gated))
         return out
 
