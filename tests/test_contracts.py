@@ -51,7 +51,7 @@ LAYERS = {
     ),
     "supplies": ("augmentation", "datasets", "recordings", "scenes"),
     "whole": ("cost", "loading", "model", "pipeline"),
-    "uses": ("bench", "evaluate", "export", "predict", "runtime", "train"),
+    "uses": ("bench", "evaluate", "export", "predict", "runtime", "scale", "train"),
     "doors": ("cli", "studio"),
 }
 """From the bottom up. A module imports lower layers only; a new one finds its place here and in
@@ -81,7 +81,7 @@ PUBLIC = {
 
 HEAVY = {
     "triton", "h5py", "lightning_fabric", "pyamg", "matplotlib", "tensorboard", "typer", "onnx", "cv2",
-    "fastapi", "uvicorn", "websockets", "yaml", "rosbags", "av",
+    "fastapi", "uvicorn", "websockets", "yaml", "rosbags", "av", "pyarrow", "ray",
 }  # fmt: skip
 """Packages that `import gbpn` must not load."""
 

@@ -8,6 +8,7 @@
     ├── CheckpointError               a weight file is missing, truncated or of another layout
     ├── DatasetError                  a data tree or one of its files is not as expected
     ├── WriteError (OSError)          a file could not be written
+    ├── StorageError (OSError)        a bucket or file system refuses, or fails again and again
     └── TrainingError                 a run cannot go on
 
 A message says what was wanted, what was got, and what to do.
@@ -23,6 +24,7 @@ __all__ = [
     "GbpnError",
     "InputError",
     "NonFiniteError",
+    "StorageError",
     "TrainingError",
     "WriteError",
 ]
@@ -58,6 +60,13 @@ class DatasetError(GbpnError):
 
 class WriteError(GbpnError, OSError):
     """A file could not be written."""
+
+
+class StorageError(GbpnError, OSError):
+    """A bucket or file system does not do what it was asked."""
+
+    passing = False
+    """Whether the same request may succeed later: a timeout may, a refusal does not."""
 
 
 class TrainingError(GbpnError):

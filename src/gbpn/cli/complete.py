@@ -30,7 +30,8 @@ def complete(
         str,
         typer.Argument(
             help="Image, folder of images, quoted glob, COLMAP project, list of TUM's associations, "
-            "video, or ROS bag or MCAP file."
+            "video, ROS bag or MCAP file; with [scale]: s3:// or gs:// address, manifest (.csv, .parquet), "
+            "tar shards."
         ),
     ],
     sparse: Annotated[
@@ -40,9 +41,9 @@ def complete(
             ".pcd, .bin, .las), COLMAP model, or folder with one file per image."
         ),
     ] = None,
-    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the results.")] = Path(
-        "completed"
-    ),
+    output: Annotated[
+        str, typer.Option("--output", "-o", help="Folder (or address) for the results.")
+    ] = "completed",
     points: Annotated[
         list[str] | None,
         typer.Option(
@@ -157,6 +158,26 @@ def complete(
         bool, typer.Option("--stream", help="Frames are a video: go on from the frame before, less flicker.")
     ] = False,
     again: Annotated[bool, typer.Option("--again", help="Redo frames that are done already.")] = False,
+    distributed: Annotated[
+        str | None,
+        typer.Option(help="ray: --workers processes on a Ray cluster; here: one process, any storage."),
+    ] = None,
+    address: Annotated[
+        str | None,
+        typer.Option(help="Ray cluster: auto or ray://host:10001; by default one on this machine."),
+    ] = None,
+    cpus_per_worker: Annotated[float, typer.Option(help="Ray: processors of each worker.")] = 1.0,
+    gpus_per_worker: Annotated[float, typer.Option(help="Ray: GPUs of each worker.")] = 0.0,
+    batch: Annotated[int, typer.Option(min=1, help="Distributed: frames that are committed together.")] = 32,
+    pack: Annotated[
+        str, typer.Option(help="Distributed: write files, one tar per batch, or into the parquet tables.")
+    ] = "files",
+    max_failures: Annotated[
+        int | None, typer.Option(help="Distributed: end after so many failed frames.")
+    ] = None,
+    retry_failed: Annotated[
+        bool, typer.Option("--retry-failed", help="Distributed: do batches with failed frames anew.")
+    ] = False,
 ) -> None:
     """Complete sparse depth: depth (PNG, NPY), confidence, sigma and a preview for each image."""
     import warnings
@@ -165,6 +186,7 @@ def complete(
     from PIL import Image
     from rich.console import Console
 
+    from gbpn.cli.complete_many import complete_many, instructions_of, is_listed, refuse_on_many
     from gbpn.formats.depth_files import DepthRangeWarning
     from gbpn.predict.film import film
     from gbpn.predict.jobs import Run, plan
@@ -196,6 +218,32 @@ def complete(
         for notice in told:
             console.print(f"[yellow]note:[/] {plain(notice)}")
         how = _pairing(pair, by_order, tolerance)
+        if distributed is not None or is_listed(image, output):
+            refuse_on_many(
+                stream=stream, rerun=rerun, again=again, recorded=recorded or Path(image).suffix in VIDEOS
+            )
+            complete_many(
+                console,
+                image,
+                sparse,
+                output,
+                instructions=instructions_of(
+                    (weights, device, solver, iterations, outliers, engine),
+                    sensor,
+                    (cloud, files, limit, keep_measured, pack),
+                ),
+                distributed=distributed or "here",
+                address_of_cluster=address,
+                workers=workers,
+                cpus_per_worker=cpus_per_worker,
+                gpus_per_worker=gpus_per_worker,
+                batch=batch,
+                max_failures=max_failures,
+                retry_failed=retry_failed,
+                pairing=how,
+            )
+            return
+        folder = Path(output)
         video = None
         if recorded:
             recording = opened.enter_context(_topics(image, image_topic, points, camera_info, tf))
@@ -212,7 +260,7 @@ def complete(
         run = Run(
             completer=completer,
             sensor=sensor,
-            output=output,
+            output=folder,
             cloud=cloud,
             again=again,
             also=files,
@@ -222,14 +270,14 @@ def complete(
         run.check(frames)
         outcomes = _perform(run, frames, workers)
         if video is not None and any(outcome.state != "failed" for outcome in outcomes):
-            written = film(video, frames, output, output / f"{Path(image).stem}_side_by_side.mp4")
+            written = film(video, frames, folder, folder / f"{Path(image).stem}_side_by_side.mp4")
             console.print(str(written), markup=False)
     if len(frames) == 1 and outcomes[0].state == "failed":
         raise GbpnError(outcomes[0].message)
-    tell(console, outcomes, output)
+    tell(console, outcomes, folder)
     tell_change(console, outcomes)
     if rerun is not None:
-        _record(console, outcomes, output, rerun)
+        _record(console, outcomes, folder, rerun)
     if any(outcome.state == "failed" for outcome in outcomes):
         raise typer.Exit(_SOME_FAILED)
 

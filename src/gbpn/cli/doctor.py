@@ -25,6 +25,7 @@ EXTRAS = {
     "train": ("lightning-fabric", "tensorboard", "h5py"),
     "solvers": ("pyamg",),
     "rerun": ("rerun-sdk",),
+    "scale": ("ray", "pyarrow"),
 }
 """Packages of each extra that users choose, and `_PURPOSE` …"""
 _PURPOSE = {
@@ -38,6 +39,7 @@ _PURPOSE = {
     "train": "gbpn train",
     "solvers": "infer(solver='amg')",
     "rerun": "recordings for the rerun viewer",
+    "scale": "buckets, manifests, tar shards, gbpn complete --distributed ray",
 }
 """… what it is for."""
 _MARKS = {"good": "[green]✓[/]", "optional": "[dim]–[/]", "bad": "[red]✗[/]"}
