@@ -213,12 +213,13 @@ def optional() -> list[Seed]:
     try:
         import laspy  # type: ignore[import-not-found, unused-ignore]
 
-        table = laspy.create(point_format=0, file_version="1.2")
-        table.header.scales = [0.001, 0.001, 0.001]
-        table.x, table.y, table.z = np.random.default_rng(7).uniform(1, 5, (3, 20))
-        stored = io.BytesIO()
-        table.write(stored)
-        out.append(Seed(name="p.las", content=stored.getvalue(), read=read_points))
+        for kind in ("las", "laz"):
+            table = laspy.create(point_format=6, file_version="1.4")
+            table.header.scales = [0.001, 0.001, 0.001]
+            table.x, table.y, table.z = np.random.default_rng(7).uniform(1, 5, (3, 20))
+            stored = io.BytesIO()
+            table.write(stored, do_compress=kind == "laz")
+            out.append(Seed(name=f"p.{kind}", content=stored.getvalue(), read=read_points))
     except ImportError:
         pass
     return out

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -98,18 +99,50 @@ def test_bin_and_npy_drop_what_is_not_finite(tmp_path: Path) -> None:
     assert len(read_points(tmp_path / "c.npy")) == 50
 
 
+def las(points: np.ndarray, count: int | None = None) -> bytes:
+    """Version 1.2, format 0, millimetres; `count` is what the header declares."""
+    head = bytearray(227)
+    head[:4], head[24:26] = b"LASF", bytes([1, 2])
+    struct.pack_into("<HII", head, 94, 227, 227, 0)
+    struct.pack_into("<BHI", head, 104, 0, 20, len(points) if count is None else count)
+    struct.pack_into("<6d", head, 131, 0.001, 0.001, 0.001, 10, 20, 30)
+    body = np.zeros(len(points), np.dtype([("xyz", "<i4", 3), ("rest", "V8")]))
+    body["xyz"] = np.round((points - [10, 20, 30]) / 0.001)
+    return bytes(head) + body.tobytes()
+
+
 def test_las(tmp_path: Path) -> None:
-    try:
-        import laspy
-    except ImportError:
-        (tmp_path / "c.las").write_bytes(b"LASF")
-        with pytest.raises(BackendError, match="pip install laspy"):
-            read_points(tmp_path / "c.las")
-        return
-    las = laspy.create()
-    las.x, las.y, las.z = POINTS.T.astype(float)
-    las.write(tmp_path / "c.las")
-    np.testing.assert_allclose(read_points(tmp_path / "c.las"), POINTS, atol=0.01)
+    (tmp_path / "c.las").write_bytes(las(POINTS))
+    np.testing.assert_allclose(read_points(tmp_path / "c.las"), POINTS, atol=0.001)
+    (tmp_path / "c.las").write_bytes(las(POINTS, 2**32 - 1))
+    with pytest.raises(DatasetError, match="4294967295 points of 20 bytes are declared"):
+        read_points(tmp_path / "c.las")
+    (tmp_path / "c.las").write_bytes(b"LASF")
+    with pytest.raises(DatasetError, match="no LAS header"):
+        read_points(tmp_path / "c.las")
+
+
+def test_laspy_agrees(tmp_path: Path) -> None:
+    laspy = pytest.importorskip("laspy", reason="needs pip install laspy[lazrs]")
+    for name, version in (("c.las", "1.2"), ("d.las", "1.4"), ("c.laz", "1.4")):
+        cloud = laspy.create(point_format=0 if version == "1.2" else 6, file_version=version)
+        cloud.x, cloud.y, cloud.z = POINTS.T.astype(float)
+        cloud.write(tmp_path / name)
+        np.testing.assert_allclose(read_points(tmp_path / name), laspy.read(tmp_path / name).xyz)
+        np.testing.assert_allclose(read_points(tmp_path / name), POINTS, atol=0.01)
+
+
+def test_laz_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    content = bytearray(las(POINTS))
+    content[104] |= 0x80
+    (tmp_path / "c.laz").write_bytes(bytes(content))
+    monkeypatch.setitem(sys.modules, "laspy", None)
+    with pytest.raises(BackendError, match="pip install laspy"):
+        read_points(tmp_path / "c.laz")
+    struct.pack_into("<I", content, 107, 2**32 - 1)
+    (tmp_path / "c.laz").write_bytes(bytes(content))
+    with pytest.raises(DatasetError, match="are believed"):
+        read_points(tmp_path / "c.laz")
 
 
 def test_broken_clouds_are_named(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@
 .ply   text or binary, either byte order
 .pcd   text, binary or binary_compressed
 .npy   [N, 3 or more]
-.las, .laz   needs laspy
+.las   its points as they are stored; .laz needs laspy
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from pathlib import Path
 import numpy as np
 
 from gbpn.border import reading, shown
-from gbpn.errors import BackendError, DatasetError
+from gbpn.errors import DatasetError
+from gbpn.formats import las_files
 from gbpn.formats.arrays import read_npy
 
 __all__ = ["lzf_decompress", "read_points", "read_rated_points"]
@@ -210,19 +211,11 @@ def lzf_decompress(packed: bytes, size: int) -> bytes:
     return bytes(out)
 
 
-def _read_las(path: Path) -> np.ndarray:
-    try:
-        import laspy  # type: ignore[import-not-found, unused-ignore]
-    except ImportError as error:
-        raise BackendError(f"{path}: reading LAS needs a package: pip install laspy[lazrs]") from error
-    return np.asarray(laspy.read(path).xyz)
-
-
 _READERS: dict[str, Callable[[Path], np.ndarray]] = {
     ".bin": _read_bin,
     ".ply": _read_ply,
     ".pcd": _read_pcd,
     ".npy": _read_npy,
-    ".las": _read_las,
-    ".laz": _read_las,
+    ".las": las_files.read_las,
+    ".laz": las_files.read_laz,
 }

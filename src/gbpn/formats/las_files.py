@@ -1,0 +1,109 @@
+"""LAS point clouds of surveyors: the header, and coordinates as whole numbers times a scale plus an offset.
+
+LAZ is the same with compressed records, which `laspy` unpacks; the header is looked at here first.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from gbpn.border import shown
+from gbpn.errors import BackendError
+
+__all__ = ["read_las", "read_laz"]
+
+_HEADER = 227
+"""Bytes of the header that every version has."""
+_LONG_HEADER = 375
+"""Bytes of the header of version 1.4, which counts with 64 bits."""
+_RECORD = 54
+"""Bytes of the shortest variable record behind the header."""
+_COMPRESSED = 0x80
+"""Set in the point format of LAZ."""
+_MOST_PACKED = 100
+"""Times that compressed records may grow; surveys shrink to a tenth."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Header:
+    start: int
+    """Where the points begin."""
+    step: int
+    """Bytes of a point."""
+    count: int
+    scale: np.ndarray
+    offset: np.ndarray
+    """[3] each: coordinate = whole number · scale + offset."""
+    packed: bool
+
+
+def read_las(path: Path) -> np.ndarray:
+    """[N, 3] float64."""
+    header = _header(path)
+    if header.packed:
+        raise ValueError("compressed records: call it .laz")
+    size = path.stat().st_size - header.start
+    if header.count * header.step > size:
+        raise ValueError(f"{header.count} points of {header.step} bytes are declared, {size} bytes are there")
+    with open(path, "rb") as file:
+        file.seek(header.start)
+        content = file.read(header.count * header.step)
+    record = np.dtype({"names": ["xyz"], "formats": ["(3,)<i4"], "offsets": [0], "itemsize": header.step})
+    whole: np.ndarray = np.frombuffer(content, record)["xyz"]
+    return np.asarray(whole * header.scale + header.offset)
+
+
+def read_laz(path: Path) -> np.ndarray:
+    """[N, 3] float64, unpacked by laspy."""
+    header = _header(path)
+    if not header.packed:
+        return read_las(path)
+    most = _MOST_PACKED * path.stat().st_size
+    if header.count * header.step > most:
+        raise ValueError(f"{header.count} points of {header.step} bytes are declared, {most} are believed")
+    try:
+        import laspy  # type: ignore[import-not-found, unused-ignore]
+    except ImportError as error:
+        raise BackendError(f"{shown(path)}: reading LAZ needs a package: pip install laspy[lazrs]") from error
+    try:
+        return np.asarray(laspy.read(path).xyz)
+    except (Exception, KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:  # what its Rust part calls a panic is no Exception
+        raise ValueError(str(error)) from error
+
+
+def _header(path: Path) -> _Header:
+    """What a file says of its points, where that can be."""
+    size = path.stat().st_size
+    with open(path, "rb") as file:
+        head = file.read(_LONG_HEADER)
+    if head[:4] != b"LASF" or len(head) < _HEADER:
+        raise ValueError("no LAS header")
+    long = head[25] >= 4 and len(head) == _LONG_HEADER
+    own, start, records = struct.unpack_from("<HII", head, 94)
+    kind, step, count = struct.unpack_from("<BHI", head, 104)
+    if long:
+        first_after, after, count_long = struct.unpack_from("<QIQ", head, 235)
+        count = count_long or count
+        if after and (first_after > size or after > size // _RECORD):
+            raise ValueError(f"{after} records after the points in a file of {size} bytes")
+    if not _HEADER <= own <= start <= size or records * _RECORD > start - own:
+        raise ValueError(f"points that begin at byte {start} of {size}, after {records} records")
+    if step < 12:
+        raise ValueError(f"points of {step} bytes")
+    numbers = np.frombuffer(head, "<f8", count=6, offset=131)
+    if not np.isfinite(numbers).all() or not (numbers[:3] != 0).all():
+        raise ValueError(f"a scale and an offset of {numbers.tolist()}")
+    return _Header(
+        start=start,
+        step=step,
+        count=count,
+        scale=numbers[:3],
+        offset=numbers[3:],
+        packed=bool(kind & _COMPRESSED),
+    )
