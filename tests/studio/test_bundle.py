@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import subprocess
@@ -38,6 +39,13 @@ def test_the_lock_file_names_no_host() -> None:
     lock = (WEB / "package-lock.json").read_text(encoding="utf-8")
     assert '"resolved"' not in lock
     assert '"integrity"' in lock
+
+
+def test_the_lock_file_names_every_platform() -> None:
+    """Else `npm ci` refuses it, also on platforms that are named."""
+    packages = json.loads((WEB / "package-lock.json").read_text(encoding="utf-8"))["packages"]
+    wanted = {name for one in packages.values() for name in one.get("optionalDependencies", {})}
+    assert not {name for name in wanted if f"node_modules/{name}" not in packages}
 
 
 @pytest.fixture(scope="module")
