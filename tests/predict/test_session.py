@@ -216,6 +216,25 @@ def test_what_the_others_say_of_an_outlier_is_a_run_without_it(
     assert session.outliers(limit=found.sigmas * 1.01) == []
 
 
+def test_a_lonely_outlier_is_found_although_it_drowns_out_its_neighbour() -> None:
+    """The wild point was believed, and the true one beside it blamed."""
+    from gbpn import scenes
+
+    sample = scenes.load("bedroom")
+    assert sample.target is not None
+    rng = np.random.default_rng(0)
+    place = np.sort(rng.choice(240 * 320, 50, replace=False))
+    y, x = place // 320, place % 320
+    metres = sample.target[0].numpy()[y, x]
+    completer = gbpn.DepthCompleter.from_pretrained(device="cpu")
+    for wild in (0, 7, 23, 42):
+        session = completer.session(sample.image, sample.intrinsics)
+        session.add(x, y, np.where(np.arange(50) == wild, 30.0, metres))
+        found = session.outliers()
+        assert (found[0].x, found[0].y) == (x[wild], y[wild])
+        assert found[0].expected == pytest.approx(metres[wild], rel=0.5)
+
+
 def test_one_measurement_contradicts_nothing(plain: gbpn.DepthCompleter, picture: np.ndarray) -> None:
     session = plain.session(picture, CAMERA)
     session.add(5, 5, 2.0)

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from gbpn import outliers
 from gbpn.depth_unit import DepthUnit
 from gbpn.distribution import DepthDistribution
 from gbpn.errors import InputError
@@ -26,6 +27,9 @@ from gbpn.predict.suggestion import Suggestion, suggest
 __all__ = ["Measurement", "Numbers", "Outlier", "Session"]
 
 _STAGES = ("first", "last")
+_SUSPECT = 4.0
+"""Sigmas of disagreement from which on a measurement is suspect, whatever is asked for beyond them: what the
+others say must not depend on that."""
 _FEWEST_FOR_SPREAD = 8
 """Measurements from which on their own disagreement says what is usual."""
 _OLDEST = 2
@@ -238,17 +242,18 @@ class Session:
     def outliers(self, limit: float = 4.0) -> list[Outlier]:
         """Measurements more than `limit` sigmas from what the others say of their pixel, worst first.
 
-        First by the belief without the pixel's own measurement, in which that one still echoes around loops;
-        then suspects are confirmed by a cold run without all of them. From eight measurements on, sigmas are
-        scaled by their usual (median) disagreement, since belief precision is too sure of itself.
+        Suspects disagree with the belief without their own measurement, in which that one still echoes around
+        loops, or have no neighbours of a like depth (`gbpn.outliers`); they are confirmed by a cold run without
+        all of them. From eight measurements on, sigmas are scaled by their usual (median) disagreement, since
+        belief precision is too sure of itself.
         """
-        suspects = self._disagreeing(self.measurements, limit)
+        suspects = self._suspects(self.measurements, min(limit, _SUSPECT))
         if not suspects:
             return []
         places = {(one.x, one.y) for one in suspects}
         rest = [one for one in self.measurements if (one.x, one.y) not in places]
         if not rest:
-            return suspects
+            return [one for one in suspects if one.sigmas > limit]
         unit = self._unit_of(rest)
         answer = self._first_stage(self._sparse(rest), unit, None)
         usual = self._usual(self._scores(rest, answer, unit, own=True)[1])
@@ -262,7 +267,7 @@ class Session:
         ]
         return sorted(confirmed, key=lambda one: -one.sigmas)
 
-    def _disagreeing(self, points: list[Measurement], limit: float) -> list[Outlier]:
+    def _suspects(self, points: list[Measurement], limit: float) -> list[Outlier]:
         if len(points) < 2:
             return []
         _ = self.result
@@ -270,10 +275,11 @@ class Session:
         assert self._unit is not None
         expected, sigmas = self._scores(points, self._first, self._unit, own=True)
         sigmas = sigmas / self._usual(sigmas)
+        lonely = outliers.suspects(self._map(points, "depth"))
         found = [
             Outlier(x=one.x, y=one.y, depth=one.depth, expected=float(metres), sigmas=float(score))
             for one, metres, score in zip(points, expected, sigmas, strict=True)
-            if score > limit
+            if score > limit or (lonely is not None and lonely[0, 0, one.y, one.x])
         ]
         return sorted(found, key=lambda one: -one.sigmas)
 
