@@ -74,9 +74,11 @@ def _from_page() -> list[Any]:
         protocol.OpenScene(id=1, name="kitchen"),
         protocol.OpenUpload(
             id=2, name="Küche.jpg", depth_type=".npy", scale=1000.5, camera=[260.5, 261.5, 1.5, 2.5],
-            picture=content, depth=content[:3],
+            camera_type=".json", picture=content, depth=content[:3], camera_file=content[:2],
         ),
-        protocol.OpenUpload(id=3, name="p", depth_type="", scale=0.5, camera=[], picture=content),
+        protocol.OpenUpload(
+            id=3, name="p", depth_type="", scale=0.5, camera=[], camera_type="", picture=content
+        ),
         protocol.SetPoints(id=4, x=x, y=y, depth=metres, std=noise),
         protocol.TakePattern(id=5, pattern="lidar", count=500, seed=7),
         protocol.Suggest(id=6, count=5),
@@ -95,7 +97,8 @@ def _from_server() -> list[Any]:
     return [
         protocol.Welcome(
             protocol=protocol.VERSION, version="0.1.0", model="small-2", stages=2, has_std=True,
-            has_exact=False, scenes=["kitchen"], exports=["depth.png"], most_points=20000, upload_bytes=1000,
+            has_exact=False, learned_edges=True, scenes=["kitchen"], exports=["depth.png"],
+            most_points=20000, upload_bytes=1000,
         ),
         protocol.Opened(
             reply=1, name="Küche", intrinsics=[1.5, 2.5, 3.5, 4.5], notices=["60°"], picture=picture,

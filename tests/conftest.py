@@ -93,8 +93,6 @@ LONG = (
     "export/test_onnx.py",
     "export/test_torch_export.py",
     "runtime/test_runtime.py",
-    "studio/test_browser.py",
-    "studio/test_fuzz.py",
     "test_soak.py",
 )
 """Files whose tests take minutes; `GBPN_ALL_TESTS=1` runs them too."""

@@ -15,6 +15,7 @@ from PIL import Image
 from talking import Client, running
 
 import gbpn
+from gbpn.studio import protocol
 from gbpn.studio.limits import Limits
 from gbpn.studio.run import Server, address, is_loopback
 
@@ -134,7 +135,7 @@ def test_other_pages_and_other_names_are_refused(server: Server) -> None:
     assert get(server, "/health", headers={"origin": "http://evil.example"}).status_code == 403
     assert get(server, "/health", headers={"host": "evil.example"}).status_code == 403
     with Client(server.address, origin=own) as client:
-        assert client.welcome.protocol == 1
+        assert client.welcome.protocol == protocol.VERSION
     for options in ({"origin": "http://evil.example"}, {"origin": "null"}):
         with pytest.raises(Exception, match="403"):
             Client(server.address, **options)

@@ -212,7 +212,7 @@ def test_measure(screen: Screen, completer: gbpn.DepthCompleter, tmp_path: Path)
     page.focus("#pattern-count")
     for _ in range(5):
         page.keyboard.press("PageUp")
-    wanted = int(page.inner_text("#pattern-number").replace(",", ""))
+    wanted = int(page.input_value("#pattern-number"))
     screen.answered()
     screen.wait(f"state.points.length === {wanted} || state.points.length > 100")
     for p in screen.points():
@@ -264,6 +264,7 @@ def test_see(screen: Screen) -> None:
     screen.drag((160, 120), (80, 120))
     assert screen.state("state.splitAt") == pytest.approx(80.5 / 320, abs=0.01)
     page.click("[data-tool=line]")
+    page.wait_for_selector("#profile-hint", state="visible")  # the picture makes room for it
     screen.drag((20, 130), (300, 120))
     assert screen.state("state.line") == {"x0": 20, "y0": 130, "x1": 300, "y1": 120}
     assert page.is_visible("#profile")
@@ -337,7 +338,7 @@ def test_understand(screen: Screen, completer: gbpn.DepthCompleter) -> None:
     stills = list(explanation.film(session))
     page.wait_for_function(f"() => document.getElementById('film-scrub').max === '{len(stills) - 1}'")
     page.locator("#film-scrub").fill("5")
-    assert page.inner_text("#film-caption") == "Stage 1 · iteration 2 · top → bottom"
+    assert page.inner_text("#caption-text") == "Stage 1 · iteration 2 · top → bottom"
     same(screen.map("state.overlay.values"), stills[5].depth)
     page.click("[data-tool=listen]")
     screen.click(150, 100)
@@ -407,12 +408,12 @@ def test_phone_dark_policy_and_reconnection(browser: Any, studio: Server) -> Non
     page.tap("[data-scene=bedroom]")
     page.wait_for_selector("#invite:not([hidden])")
     page.touchscreen.tap(*screen.place(160, 120))
-    page.wait_for_selector("#point-editor:not([hidden])")
+    page.wait_for_selector("#point-editor:not(.off)")
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     for tab in ("see", "space", "next", "understand", "take", "measure"):
         page.tap(f"#tab-{tab}")
         assert page.evaluate("document.documentElement.scrollWidth") <= 390, tab
-    page.tap("#theme")
+    page.tap("header .theme")
     assert page.evaluate("document.documentElement.dataset.theme") == "light"
     assert not screen.problems, screen.problems
     context.close()

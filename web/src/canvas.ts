@@ -4,7 +4,8 @@ import { colourOf } from "./colours";
 import { find } from "./elements";
 import { paintedImage, paintedLayer, paintedValues, rangeOf } from "./layers";
 import { store } from "./store";
-import type { LayerName, State } from "./store";
+import type { State } from "./store";
+import { metres } from "./words";
 
 export const canvas = find<HTMLCanvasElement>("picture");
 const holder = find("stage");
@@ -33,8 +34,7 @@ export function pixelAt(left: number, top: number): { x: number; y: number } | n
 }
 
 /** The middle of a pixel on the canvas. */
-export function placeOf(x: number, y: number): { left: number; top: number } {
-  const place = fit();
+export function placeOf(x: number, y: number, place: Fit = fit()): { left: number; top: number } {
   return { left: place.left + (x + 0.5) * place.scale, top: place.top + (y + 0.5) * place.scale };
 }
 
@@ -60,8 +60,7 @@ function drawMaps(context: CanvasRenderingContext2D, state: Readonly<State>): vo
   const box = [left, top, picture.width * scale, picture.height * scale] as const;
   context.imageSmoothingEnabled = scale < 3;
   context.drawImage(paintedImage(picture), ...box);
-  const layer = (name: LayerName, from: number, to: number): void => {
-    const painted = paintedLayer(state, name);
+  const part = (painted: HTMLCanvasElement | null, from: number, to: number): void => {
     if (!painted) return;
     context.save();
     context.beginPath();
@@ -71,7 +70,8 @@ function drawMaps(context: CanvasRenderingContext2D, state: Readonly<State>): vo
     context.drawImage(painted, ...box);
     context.restore();
   };
-  if (state.overlay) {
+  const beside = state.overlay?.kind === "beside" ? state.overlay.other : undefined;
+  if (state.overlay && !beside) {
     const { kind, values } = state.overlay;
     const range = kind === "film" ? rangeOf(state, "depth") : overlayRange(values, kind);
     context.globalAlpha = kind === "listening" ? 0.8 : 1;
@@ -79,9 +79,12 @@ function drawMaps(context: CanvasRenderingContext2D, state: Readonly<State>): vo
     context.globalAlpha = 1;
     return;
   }
-  layer(state.layer, 0, state.split ? state.splitAt : 1);
-  if (!state.split) return;
-  layer(state.splitLayer, state.splitAt, 1);
+  const split = state.split || beside !== undefined;
+  part(paintedLayer(state, beside ? "depth" : state.layer), 0, split ? state.splitAt : 1);
+  if (!split) return;
+  const right = beside
+    ? paintedValues("overlay", picture, beside, rangeOf(state, "depth"), "depth") : paintedLayer(state, state.splitLayer);
+  part(right, state.splitAt, 1);
   const at = left + state.splitAt * box[2];
   context.fillStyle = "#fff";
   context.fillRect(at - 1, top, 2, box[3]);
@@ -147,10 +150,10 @@ function drawMarks(context: CanvasRenderingContext2D, state: Readonly<State>): v
 function drawPoints(context: CanvasRenderingContext2D, state: Readonly<State>): void {
   const [low, high] = rangeOf(state, "depth");
   const many = state.points.length > MANY;
-  const { scale } = fit();
-  const radius = many ? Math.max(1, Math.min(2.2, scale * 0.7)) : 4.5;
+  const where = fit();
+  const radius = many ? Math.max(1, Math.min(2.2, where.scale * 0.7)) : 4.5;
   state.points.forEach((point, index) => {
-    const { left, top } = placeOf(point.x, point.y);
+    const { left, top } = placeOf(point.x, point.y, where);
     const [r, g, b] = colourOf(point.depth, low, high, "depth");
     context.beginPath();
     context.arc(left, top, radius, 0, 2 * Math.PI);
@@ -166,6 +169,25 @@ function drawPoints(context: CanvasRenderingContext2D, state: Readonly<State>): 
     }
     if (index === state.selected) ring(context, left, top, radius + 5, "#fff", "#111");
   });
+  const selected = state.selected === null ? undefined : state.points[state.selected];
+  if (selected) tag(context, selected.x, selected.y, metres(selected.depth, selected.std || NaN));
+}
+
+/** Words beside a pixel, above it where there is room. */
+function tag(context: CanvasRenderingContext2D, x: number, y: number, text: string): void {
+  const { left, top } = placeOf(x, y);
+  context.font = "600 12px system-ui, sans-serif";
+  const width = context.measureText(text).width + 14;
+  const from = Math.min(Math.max(left - width / 2, 2), canvas.clientWidth - width - 2);
+  const above = top > 44 ? top - 37 : top + 15;
+  context.beginPath();
+  context.roundRect(from, above, width, 22, 11);
+  context.fillStyle = "rgb(15 20 30 / 82%)";
+  context.fill();
+  context.fillStyle = "#fff";
+  context.textAlign = "center";
+  context.textBaseline = "middle";
+  context.fillText(text, from + width / 2, above + 11.5);
 }
 
 function drawLine(context: CanvasRenderingContext2D, state: Readonly<State>): void {

@@ -1,4 +1,4 @@
-// Puts the parts together: tabs, view, tools, theme, states, and the connection.
+// Puts the parts together: tools, theme, states, and the connection.
 
 import { startCanvas } from "./canvas";
 import { connection } from "./connection";
@@ -8,47 +8,14 @@ import { startNext } from "./next";
 import { startPointing } from "./pointing";
 import { startProfile } from "./profile";
 import { startSee } from "./see";
-import type { Space } from "./space";
 import { startStart } from "./start";
 import { store } from "./store";
 import type { State, Tool } from "./store";
 import "./style.css";
 import { startTake } from "./take";
 import { startUnderstand } from "./understand";
+import { shownInSpace, startViews } from "./views";
 import { metres, title } from "./words";
-
-let space: Space | null = null;
-
-/** Tabs as a toolbar: arrows move, the shown one is in the order of Tab. */
-function startTabs(): void {
-  const tabs = [...document.querySelectorAll<HTMLButtonElement>("[role=tab]")];
-  const choose = (tab: HTMLButtonElement): void => {
-    for (const one of tabs) {
-      const on = one === tab;
-      one.setAttribute("aria-selected", String(on));
-      one.tabIndex = on ? 0 : -1;
-      find(one.getAttribute("aria-controls")!).hidden = !on;
-    }
-    if (tab.id === "tab-space") showView("space");
-    else if (store.state.view === "space") showView("picture");
-  };
-  tabs.forEach((tab, index) => {
-    tab.addEventListener("click", () => choose(tab));
-    tab.addEventListener("keydown", (event) => {
-      const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
-      if (step === undefined) return;
-      const next = tabs[(index + step + tabs.length) % tabs.length];
-      next.focus();
-      choose(next);
-    });
-  });
-}
-
-/** three.js is loaded when it is first needed. */
-function showView(view: "picture" | "space"): void {
-  store.update({ view });
-  if (view === "space" && !space) void import("./space").then((module) => (space = module.startSpace()));
-}
 
 function startTools(): void {
   for (const button of document.querySelectorAll<HTMLButtonElement>("[data-tool]")) {
@@ -64,11 +31,13 @@ function startTheme(): void {
     root.dataset.theme = chosen ?? (dark.matches ? "dark" : "light");
     store.update({ hover: null });
   };
-  find("theme").addEventListener("click", () => {
-    localStorage.setItem("theme", root.dataset.theme === "dark" ? "light" : "dark");
-    apply();
-    store.update({ line: store.state.line && { ...store.state.line } });
-  });
+  for (const button of document.querySelectorAll(".theme")) {
+    button.addEventListener("click", () => {
+      localStorage.setItem("theme", root.dataset.theme === "dark" ? "light" : "dark");
+      apply();
+      store.update({ line: store.state.line && { ...store.state.line } });
+    });
+  }
   dark.addEventListener("change", apply);
   apply();
 }
@@ -85,16 +54,23 @@ function status(state: Readonly<State>): [string, string] {
 
 function showState(state: Readonly<State>): void {
   const [text, kind] = status(state);
-  const chip = find("status");
-  say(chip, text);
-  chip.dataset.kind = kind;
+  for (const chip of [find("status"), find("start-status")]) {
+    say(chip, text);
+    chip.dataset.kind = kind;
+    chip.title = text;
+  }
   document.body.dataset.view = state.view;
   document.body.classList.toggle("open", state.picture !== null);
   say(find("open-start"), state.picture ? title(state.picture.name) : "Open");
   for (const button of document.querySelectorAll<HTMLButtonElement>("[data-tool]")) {
     button.setAttribute("aria-pressed", String(button.dataset.tool === state.tool));
   }
+  const measurable = Boolean(state.picture?.truth) && state.sceneAnswers;
+  say(find("invite"), measurable ? "Click anywhere: that is a measurement" : "Click anywhere and say how far that is");
   find("invite").hidden = !state.picture || state.points.length > 0 || state.tool !== "point" || state.view !== "picture";
+  find("space-empty").hidden = !state.picture || state.maps !== null || state.view !== "space";
+  find("caption").hidden = !state.overlay;
+  say(find("caption-text"), state.overlay?.title ?? "");
   say(find("error-text"), state.error);
   find("error").hidden = !state.error;
   find("wake").hidden = state.connection !== "asleep" && state.connection !== "refused";
@@ -124,7 +100,7 @@ function startAnswers(): void {
   });
 }
 
-startTabs();
+startViews();
 startTools();
 startCanvas();
 startPointing();
@@ -149,6 +125,6 @@ declare global {
 window.gbpn = {
   get state() { return store.state; },
   latencies: connection.latencies,
-  get shownInSpace() { return space?.shown ?? 0; },
+  get shownInSpace() { return shownInSpace(); },
   metres,
 };

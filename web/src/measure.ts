@@ -6,6 +6,7 @@ import { adopt, change, FARTHEST, history, NEAREST, redo, remove, removeAll, set
 import type { PatternName } from "./protocol";
 import { store } from "./store";
 import type { State } from "./store";
+import { showActivity } from "./views";
 import { fromSlider, parsePoints, plural, toSlider } from "./words";
 
 const SLOTS = 1000;
@@ -16,21 +17,38 @@ const noise = find<HTMLInputElement>("point-noise");
 const pattern = find<HTMLSelectElement>("pattern");
 const count = find<HTMLInputElement>("pattern-count");
 const list = find("point-list");
+const number = find<HTMLInputElement>("pattern-number");
 let seed = 1;
+/** Whether the points are those of a sensor: measuring again then means other ones. */
+let fromSensor = false;
 
 function selectedChange(part: { depth?: number; std?: number }, group: string): void {
   const { selected } = store.state;
   if (selected !== null) change(selected, part, group);
 }
 
+function most(): number {
+  return store.state.welcome?.most_points ?? 20_000;
+}
+
 function wanted(): number {
-  const most = store.state.welcome?.most_points ?? 20_000;
-  return Math.round(fromSlider(Number(count.value) / SLOTS, 1, most));
+  return Math.min(Math.max(Math.round(number.valueAsNumber || 1), 1), most());
+}
+
+/** The slider has moved: the number follows, and what it measures. */
+function slid(): void {
+  number.value = String(Math.round(fromSlider(Number(count.value) / SLOTS, 1, most())));
+  take();
+}
+
+function typedNumber(): void {
+  number.value = String(wanted());
+  count.value = String(SLOTS * toSlider(wanted(), 1, most()));
+  take();
 }
 
 /** Let the dense map be measured by the chosen pattern. */
 function take(): void {
-  say(find("pattern-number"), wanted().toLocaleString("en"));
   if (store.state.picture?.truth) connection.takePattern(pattern.value as PatternName, wanted(), seed);
 }
 
@@ -52,12 +70,23 @@ function exportPoints(): void {
   download(name, new Blob([["x,y,depth,std", ...lines].join("\n") + "\n"], { type: "text/csv" }));
 }
 
+/** Let the person type the depth of the selected point. */
+export function typeDepth(): void {
+  showActivity("measure");
+  depth.focus();
+  depth.select();
+}
+
 function showSelected(state: Readonly<State>): void {
   const point = state.selected === null ? undefined : state.points[state.selected];
-  find("point-editor").toggleAttribute("hidden", !point);
-  find("point-hint").toggleAttribute("hidden", point !== undefined);
-  if (!point) return;
-  say(find("point-place"), `Point at x ${point.x}, y ${point.y}`);
+  find("point-editor").classList.toggle("off", !point);
+  for (const input of [depth, slider, noise]) input.disabled = !point;
+  say(find("point-place"), point ? `Point at x ${point.x}, y ${point.y}` : "No point chosen");
+  if (!point) {
+    depth.value = noise.value = "";
+    slider.value = "500";
+    return;
+  }
   fill(depth, String(Number(point.depth.toPrecision(5))));
   fill(noise, String(point.std));
   if (document.activeElement !== slider) {
@@ -107,11 +136,15 @@ export function startMeasure(): void {
     const index = (event.target as HTMLElement).closest("button")?.dataset.index;
     if (index !== undefined) store.update({ selected: Number(index) });
   });
-  count.addEventListener("input", take);
+  count.addEventListener("input", slid);
   count.addEventListener("change", () => history.settle());
+  number.addEventListener("change", typedNumber);
+  depth.addEventListener("keydown", (event) => {
+    if (event.key === "Enter" || event.key === "Escape") find("picture").focus({ preventScroll: true });
+  });
   pattern.addEventListener("change", take);
   find("pattern-again").addEventListener("click", () => {
-    seed += 1;
+    if (fromSensor) seed += 1;
     history.settle();
     take();
   });
@@ -131,12 +164,18 @@ export function startMeasure(): void {
   find("clear").addEventListener("click", removeAll);
   connection.on("Taken", (message) => {
     const points = Array.from(message.x, (x, i) => ({ x, y: message.y[i], depth: message.depth[i], std: 0 }));
+    fromSensor = true;
     adopt(points, "pattern");
   });
   store.listen((state, changed) => {
     if (changed.has("points") || changed.has("selected")) showSelected(state);
     if (changed.has("points") || changed.has("selected")) showList(state);
-    if (changed.has("welcome")) say(find("pattern-number"), wanted().toLocaleString("en"));
+    if (changed.has("welcome")) {
+      say(find("pattern-most"), most().toLocaleString("en"));
+      number.value = String(Math.round(fromSlider(Number(count.value) / SLOTS, 1, most())));
+    }
+    if (changed.has("picture") || !state.points.length) fromSensor = false;
+    say(find("pattern-again"), fromSensor ? "Other points" : `Measure ${plural(wanted(), "point")}`);
     showSources(state);
   });
 }

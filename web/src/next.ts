@@ -2,6 +2,7 @@
 
 import { connection } from "./connection";
 import { find, make, say } from "./elements";
+import { typeDepth } from "./measure";
 import { depthFor, place, setPoints } from "./points";
 import { pointAt, store } from "./store";
 import type { State } from "./store";
@@ -21,8 +22,9 @@ function ask(): void {
 function show(state: Readonly<State>): void {
   list.replaceChildren(...state.suggestions.map((one, index) => {
     const row = make("button", { type: "button", class: "row", "data-index": String(index) },
-      make("span", {}, `${index + 1}.  ${one.x}, ${one.y}`),
-      make("span", { class: "number" }, `−${percent(one.gain)}`));
+      make("span", {}, `${index + 1} · ${one.x}, ${one.y}`),
+      make("span", { class: "share", style: `--part: ${Math.min(100 * one.gain, 100)}%` }),
+      make("span", {}, `−${percent(one.gain)}`));
     row.title = "measure here";
     return row;
   }));
@@ -50,6 +52,7 @@ export function startNext(): void {
     const rest = store.state.suggestions.filter((other) => other !== one);
     place(one.x, one.y);
     store.update({ suggestions: rest });
+    if (!store.state.picture?.truth || !store.state.sceneAnswers) typeDepth(); // only a person can say how far it is
   });
   connection.on("Suggested", (message) => {
     button.disabled = false;

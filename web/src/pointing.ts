@@ -2,6 +2,7 @@
 
 import { canvas, fit, pixelAt, placeOf } from "./canvas";
 import { connection } from "./connection";
+import { typeDepth } from "./measure";
 import { change, clamp, history, place, redo, remove, undo } from "./points";
 import { store } from "./store";
 
@@ -15,13 +16,16 @@ type Gesture =
   | { kind: "split" };
 
 let gesture: Gesture | null = null;
+/** Where a line drawn with the keyboard begins. */
+let anchor: { x: number; y: number } | null = null;
 
 /** The nearest point within reach of a place on the canvas, or −1. */
 function near(left: number, top: number): number {
   let best = -1;
   let least = REACH * REACH;
+  const where = fit();
   store.state.points.forEach((point, index) => {
-    const there = placeOf(point.x, point.y);
+    const there = placeOf(point.x, point.y, where);
     const distance = (there.left - left) ** 2 + (there.top - top) ** 2;
     if (distance < least) {
       least = distance;
@@ -38,7 +42,7 @@ function local(event: MouseEvent): { left: number; top: number } {
 
 function overSplit(left: number): boolean {
   const { split, splitAt, picture, overlay } = store.state;
-  if (!split || !picture || overlay) return false;
+  if (!picture || (overlay ? overlay.kind !== "beside" : !split)) return false;
   const place = fit();
   return Math.abs(left - (place.left + splitAt * picture.width * place.scale)) < 10;
 }
@@ -147,7 +151,7 @@ function keyed(event: KeyboardEvent): void {
   if (!picture || event.ctrlKey || event.metaKey || event.altKey) return;
   const arrow = ARROWS[event.key];
   const pace = event.shiftKey ? 10 : 1;
-  if (arrow && selected !== null && points[selected]) {
+  if (arrow && selected !== null && points[selected] && tool === "point") {
     const { x, y } = points[selected];
     change(selected, follow(x + pace * arrow[0], y + pace * arrow[1], selected), `keys ${selected}`);
   } else if (arrow) {
@@ -156,16 +160,22 @@ function keyed(event: KeyboardEvent): void {
       x: clamp(start.x + pace * arrow[0], 0, picture.width - 1),
       y: clamp(start.y + pace * arrow[1], 0, picture.height - 1),
     };
-    store.update({ cursor: moved, hover: moved });
-  } else if ((event.key === "Enter" || event.key === " ") && cursor && selected === null) {
+    const line = anchor && { x0: anchor.x, y0: anchor.y, x1: moved.x, y1: moved.y };
+    store.update({ cursor: moved, hover: moved, ...(line ? { line } : {}) });
+  } else if ((event.key === "Enter" || event.key === " ") && cursor && (selected === null || tool !== "point")) {
     if (tool === "listen") listen(cursor.x, cursor.y);
+    else if (tool === "line") anchor = anchor ? null : cursor;
     else place(cursor.x, cursor.y);
   } else if ((event.key === "Delete" || event.key === "Backspace") && selected !== null) {
     remove(selected);
   } else if ("+=-_".includes(event.key) && selected !== null && points[selected]) {
     const factor = (event.shiftKey && event.key !== "+" ? 1.1 : STEP) ** ("+=".includes(event.key) ? 1 : -1);
     change(selected, { depth: points[selected].depth * factor }, `keys ${selected}`);
+  } else if (/^[\d.]$/.test(event.key) && selected !== null) {
+    typeDepth();
+    return; // the digit goes into the field
   } else if (event.key === "Escape") {
+    anchor = null;
     store.update({ selected: null, line: null, overlay: null, listened: null });
   } else {
     return;

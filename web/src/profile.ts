@@ -4,6 +4,7 @@ import { find, say } from "./elements";
 import { along, beside, NEAR, ticks } from "./profile-line";
 import { store } from "./store";
 import type { Point, State } from "./store";
+import { plural } from "./words";
 
 const chart = find<HTMLCanvasElement>("profile");
 const box = find("profile-box");
@@ -81,8 +82,8 @@ function draw(state: Readonly<State>): void {
     context.stroke();
   }
   const known = samples.some(({ truth }) => Number.isFinite(truth));
-  say(find("profile-note"), `${marks.length} measurement${marks.length === 1 ? "" : "s"} within ${NEAR} pixels` +
-    (known ? "; dashed: the true depth" : ""));
+  say(find("profile-note"), `${plural(marks.length, "measurement")} within ${NEAR} pixels` +
+    (known ? " · dashed: the true depth" : ""));
 }
 
 function band(

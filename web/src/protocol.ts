@@ -1,7 +1,7 @@
 // Every message between the page and the server, and their binary form: the mirror of src/gbpn/studio/protocol.py.
 // Both sides are tested against tests/frames.json.
 
-export const VERSION = 1;
+export const VERSION = 2;
 const ALIGNMENT = 8;
 
 export type Bytes = Uint8Array<ArrayBuffer>;
@@ -18,7 +18,7 @@ export type Grid = Shaped<Numbers>;
 export interface OpenScene { kind: "OpenScene"; id: number; name: string }
 export interface OpenUpload {
   kind: "OpenUpload"; id: number; name: string; depth_type: string; scale: number; camera: number[];
-  picture: Bytes; depth?: Bytes;
+  camera_type: string; picture: Bytes; depth?: Bytes; camera_file?: Bytes;
 }
 export interface SetPoints {
   kind: "SetPoints"; id: number; x: Places; y: Places; depth: Numbers; std: Numbers;
@@ -38,7 +38,7 @@ export type FromPage =
 
 export interface Welcome {
   kind: "Welcome"; protocol: number; version: string; model: string; stages: number; has_std: boolean;
-  has_exact: boolean; scenes: string[]; exports: string[]; most_points: number; upload_bytes: number;
+  has_exact: boolean; learned_edges: boolean; scenes: string[]; exports: string[]; most_points: number; upload_bytes: number;
 }
 export interface Opened {
   kind: "Opened"; reply: number; name: string; intrinsics: number[]; notices: string[];

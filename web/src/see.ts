@@ -48,24 +48,27 @@ function showChoices(state: Readonly<State>): void {
 
 /** The layer whose colours the bar explains. */
 function barLayer(state: Readonly<State>): LayerName {
+  if (state.view === "space") return find<HTMLSelectElement>("space-paint").value as LayerName;
+  if (state.overlay?.kind === "film" || state.overlay?.kind === "beside") return "depth";
   return state.layer === "image" && state.split ? state.splitLayer : state.layer;
 }
 
 function showBar(state: Readonly<State>): void {
   const layer = barLayer(state);
   const values = valuesOf(state, layer);
-  const overlay = state.overlay;
+  const overlay = state.view === "space" ? null : state.overlay;
   const shown = overlay ? overlay.kind !== "listening" : layer !== "image" && values !== null;
   find("bar-box").classList.toggle("empty", !shown);
   if (!shown) return;
-  const film = overlay?.kind === "film";
+  const film = overlay?.kind === "film" || overlay?.kind === "beside";
   const [from, to] = overlay && !film ? overlayRange(overlay.values, overlay.kind) : rangeOf(state, film ? "depth" : layer);
-  const unit = !overlay && layer === "confidence" ? "" : " m";
-  say(find("bar-low"), `${Number(from.toPrecision(3))}${unit}`);
-  say(find("bar-high"), `${Number(to.toPrecision(3))}${unit}`);
-  say(find("bar-name"), overlay ? overlay.title : NAMES[layer]);
-  fill(low, String(Number(from.toPrecision(4))));
-  fill(high, String(Number(to.toPrecision(4))));
+  const unit = !overlay && layer === "confidence" ? "" : ", m";
+  say(find("bar-name"), `${overlay ? (film ? NAMES.depth : "Difference") : NAMES[layer]}${unit}`);
+  fill(low, String(Number(from.toPrecision(3))));
+  fill(high, String(Number(to.toPrecision(3))));
+  const fixed = overlay !== null && !film;
+  low.disabled = high.disabled = fixed;
+  find<HTMLButtonElement>("range-free").disabled = fixed || !(layer in state.clamps);
   const colours = PALETTES[overlay ? (film ? "depth" : "error") : paletteOf(layer)];
   const context = bar.getContext("2d")!;
   const pixels = context.createImageData(256, 1);
@@ -98,8 +101,15 @@ function showReadout(state: Readonly<State>): void {
     return;
   }
   const { depth, std, truth, confidence } = about(pixel.x, pixel.y);
-  say(target, metres(depth, std));
   const more = [`x ${pixel.x}, y ${pixel.y}`];
+  const shown = state.overlay?.values[pixel.y * state.picture.width + pixel.x] ?? NaN;
+  if (state.overlay?.kind === "film") {
+    say(target, metres(shown));
+    say(find("readout-more"), [...more, `in the end ${metres(depth, std)}`].join(" · "));
+    return;
+  }
+  say(target, metres(depth, std));
+  if (state.overlay?.other) more.push(`differs by ${metres(shown)}`);
   const index = pointAt(state.points, pixel.x, pixel.y);
   if (index >= 0) more.push(`measured ${metres(state.points[index].depth)}`);
   if (Number.isFinite(truth)) more.push(`true ${metres(truth)}`);
@@ -116,6 +126,7 @@ export function startSee(): void {
   at.addEventListener("input", () => store.update({ splitAt: Number(at.value) }));
   const marks = find<HTMLInputElement>("show-points");
   marks.addEventListener("change", () => store.update({ showPoints: marks.checked }));
+  find("space-paint").addEventListener("input", () => showBar(store.state));
   low.addEventListener("change", clampRange);
   high.addEventListener("change", clampRange);
   find("range-free").addEventListener("click", freeRange);

@@ -1,7 +1,7 @@
 // The view in space: points or mesh, pins of the measurements, the camera's frustum. Rendered only on change.
 
 import {
-  BufferAttribute, BufferGeometry, LineBasicMaterial, LineSegments, Mesh, MeshBasicMaterial, PerspectiveCamera,
+  BufferAttribute, BufferGeometry, CanvasTexture, LineBasicMaterial, LineSegments, Mesh, MeshBasicMaterial, PerspectiveCamera,
   Points, PointsMaterial, Scene, SRGBColorSpace, WebGLRenderer, DoubleSide,
 } from "three";
 import { OrbitControls } from "three/examples/jsm/controls/OrbitControls.js";
@@ -18,6 +18,19 @@ const paintBy = find<HTMLSelectElement>("space-paint");
 const cut = find<HTMLInputElement>("space-cut");
 const size = find<HTMLInputElement>("space-size");
 
+const PIN = 0xff2e63;
+
+/** A round dot as a texture, for the heads of pins. */
+function disc(): CanvasTexture {
+  const dot = document.createElement("canvas");
+  dot.width = dot.height = 32;
+  const context = dot.getContext("2d")!;
+  context.arc(16, 16, 15, 0, 2 * Math.PI);
+  context.fillStyle = "#fff";
+  context.fill();
+  return new CanvasTexture(dot);
+}
+
 class Space {
   private readonly renderer = new WebGLRenderer({ canvas, antialias: true, alpha: true });
   private readonly scene = new Scene();
@@ -26,7 +39,8 @@ class Space {
   private readonly geometry = new BufferGeometry();
   private readonly points = new Points(this.geometry, new PointsMaterial({ vertexColors: true, sizeAttenuation: true }));
   private readonly mesh = new Mesh(this.geometry, new MeshBasicMaterial({ vertexColors: true, side: DoubleSide }));
-  private readonly pins = new LineSegments(new BufferGeometry(), new LineBasicMaterial({ color: 0xff2e63 }));
+  private readonly pins = new LineSegments(new BufferGeometry(), new LineBasicMaterial({ color: PIN }));
+  private readonly heads = new Points(new BufferGeometry(), new PointsMaterial({ color: PIN, size: 9, sizeAttenuation: false, map: disc(), alphaTest: 0.5 }));
   private readonly frustum = new LineSegments(new BufferGeometry(), new LineBasicMaterial({ color: 0x8893a5 }));
   private asked = false;
   private seen: Picture | null = null;
@@ -35,8 +49,9 @@ class Space {
 
   constructor() {
     this.renderer.outputColorSpace = SRGBColorSpace;
-    this.scene.add(this.points, this.mesh, this.pins, this.frustum);
-    for (const part of [this.points, this.mesh, this.pins, this.frustum]) part.frustumCulled = false;
+    const parts = [this.points, this.mesh, this.pins, this.heads, this.frustum];
+    this.scene.add(...parts);
+    for (const part of parts) part.frustumCulled = false;
     this.controls.enableDamping = false;
     this.controls.addEventListener("change", () => this.ask());
     this.controls.listenToKeyEvents(canvas);
@@ -61,6 +76,7 @@ class Space {
 
   show(state: Readonly<State>): void {
     const { picture, maps } = state;
+    this.pins.visible = this.heads.visible = this.frustum.visible = maps !== null;
     if (!picture || !maps) {
       this.geometry.setDrawRange(0, 0);
       this.shown = 0;
@@ -82,9 +98,9 @@ class Space {
     this.mesh.visible = mesh;
     this.shown = mesh ? index.length / 3 : index.length;
     const [near, far] = spread(depth, 2, 98);
-    (this.points.material as PointsMaterial).size = Number(size.value) * ((near + far) / 2) * (2.3 / picture.camera[0]);
+    (this.points.material as PointsMaterial).size = Number(size.value) * ((near + far) / 2) * (3 / picture.camera[0]);
     this.showPins(state, picture, (near + far) / 2);
-    this.showFrustum(picture, near * 0.5);
+    this.showFrustum(picture, near * 0.3);
     if (this.seen !== picture) {
       this.seen = picture;
       this.home();
@@ -96,12 +112,18 @@ class Space {
     const [fx, fy, cx, cy] = picture.camera;
     const pins = find<HTMLInputElement>("space-pins").checked ? state.points : [];
     const places = new Float32Array(6 * pins.length);
-    const length = 0.05 * scale * Math.min(1, Math.sqrt(80 / Math.max(pins.length, 1)));
+    const crowd = Math.min(1, Math.sqrt(60 / Math.max(pins.length, 1)));
+    const length = 0.06 * scale * crowd;
+    const heads = new Float32Array(3 * pins.length);
     pins.forEach((point, i) => {
       const x = ((point.x - cx) / fx) * point.depth;
       const y = (-(point.y - cy) / fy) * point.depth;
-      places.set([x, y, -point.depth, x, y + length, -point.depth + 0.6 * length], 6 * i);
+      const head = [x, y + length, -point.depth + 0.6 * length];
+      places.set([x, y, -point.depth, ...head], 6 * i);
+      heads.set(head, 3 * i);
     });
+    this.heads.geometry.setAttribute("position", new BufferAttribute(heads, 3));
+    (this.heads.material as PointsMaterial).size = (canvas.clientWidth < 500 ? 0.6 : 1) * (2.5 + 6 * crowd);
     this.pins.geometry.setAttribute("position", new BufferAttribute(places, 3));
   }
 
@@ -119,8 +141,11 @@ class Space {
   home(): void {
     const depth = store.state.maps?.depth.values;
     const middle = depth ? percentile(depth.filter((d) => d > 0).sort(), 50) : 2;
+    const picture = store.state.picture;
+    const narrow = Math.tan((this.camera.fov * Math.PI) / 360) * Math.min(1, canvas.clientWidth / canvas.clientHeight);
+    const away = picture ? (0.92 * Math.max(picture.width, picture.height)) / 2 / picture.camera[0] / narrow : 1.2;
     this.controls.target.set(0, 0, -middle);
-    this.camera.position.set(0.3 * middle, 0.22 * middle, 0.16 * middle);
+    this.camera.position.set(0.34 * middle, 0.2 * middle, Math.max(away - 1, 0.2) * middle);
     this.camera.near = middle / 100;
     this.camera.far = middle * 100;
     this.controls.update();

@@ -7,29 +7,38 @@ import { history, setPoints } from "./points";
 import type { Opened } from "./protocol";
 import { store } from "./store";
 import type { State } from "./store";
-import { plural, title } from "./words";
+import { title } from "./words";
 
 const PICTURES = /\.(jpe?g|png|webp|bmp|tiff?|heic|heif)$/i;
 const DEPTHS = /\.(npy|csv|txt|ply|png)$/i;
+const CAMERAS = /\.(json|ya?ml)$|(camera|intrinsics|calib)[^/]*\.txt$/i;
 const gallery = find("gallery");
 const start = find("start");
 
-/** Pictures with the depth file of the same name, in order of their names. */
-export interface Shot { picture: File; depth: File | null }
+/** A picture with what belongs to it. */
+export interface Shot { picture: File; depth: File | null; camera: File | null }
 
-/** Pair files: depth beside a single picture whatever its name; in a sequence by name, or by a folder's name. */
+/** Pair files: depth beside a single picture whatever its name, in a sequence by name; a single camera is that of all. */
 export function pair(files: readonly File[]): Shot[] {
   const where = (file: File): string => (file.webkitRelativePath || file.name).toLowerCase();
   const isDepth = (file: File): boolean =>
     DEPTHS.test(file.name) && (!PICTURES.test(file.name) || /depth|sparse|lidar/.test(where(file)));
   const pictures = files.filter((file) => PICTURES.test(file.name) && !isDepth(file));
-  const depths = files.filter(isDepth);
+  const cameras = files.filter((file) => CAMERAS.test(file.name));
+  const depths = files.filter((file) => isDepth(file) && !CAMERAS.test(file.name));
   const sorted = [...pictures].sort((a, b) => a.name.localeCompare(b.name, "en", { numeric: true }));
-  if (sorted.length === 1) return [{ picture: sorted[0], depth: depths[0] ?? null }];
+  if (sorted.length === 1) return [{ picture: sorted[0], depth: depths[0] ?? null, camera: cameras[0] ?? null }];
   const stem = (name: string): string => name.replace(/\.[^.]+$/, "").replace(/[_-]?(depth|sparse|lidar)$/i, "");
-  return sorted.map((picture) => ({
-    picture, depth: depths.find((depth) => stem(depth.name) === stem(picture.name)) ?? null,
-  }));
+  return sorted.map((picture) => {
+    const own = (file: File): boolean => stem(file.name) === stem(picture.name);
+    return {
+      picture, depth: depths.find(own) ?? null, camera: cameras.find(own) ?? (cameras.length === 1 ? cameras[0] : null),
+    };
+  });
+}
+
+function suffix(file: File | null): string {
+  return file ? file.name.slice(file.name.lastIndexOf(".")).toLowerCase() : "";
 }
 
 let shots: Shot[] = [];
@@ -43,7 +52,7 @@ function numbers(id: string): number[] {
 async function openShot(index: number): Promise<void> {
   const shot = shots[index];
   if (!shot) return;
-  const size = shot.picture.size + (shot.depth?.size ?? 0);
+  const size = shot.picture.size + (shot.depth?.size ?? 0) + (shot.camera?.size ?? 0);
   const most = store.state.welcome?.upload_bytes ?? Infinity;
   if (size > most) {
     store.update({ error: `${shot.picture.name} is too large: up to ${Math.round(most / 1e6)} MB can be sent` });
@@ -59,11 +68,13 @@ async function openShot(index: number): Promise<void> {
   connection.open({
     kind: "OpenUpload",
     name: shot.picture.name,
-    depth_type: shot.depth ? shot.depth.name.slice(shot.depth.name.lastIndexOf(".")).toLowerCase() : "",
+    depth_type: suffix(shot.depth),
+    camera_type: suffix(shot.camera),
     scale: numbers("depth-scale")[0] ?? 0,
     camera,
     picture: new Uint8Array(await shot.picture.arrayBuffer()),
     ...(shot.depth ? { depth: new Uint8Array(await shot.depth.arrayBuffer()) } : {}),
+    ...(shot.camera ? { camera_file: new Uint8Array(await shot.camera.arrayBuffer()) } : {}),
   });
 }
 
@@ -121,22 +132,42 @@ function opened(message: Opened): void {
   });
   const points = Array.from(message.x, (x, i) => ({ x, y: message.y[i], depth: message.depth[i], std: 0 }));
   if (points.length) setPoints(points, null);
-  start.hidden = true;
-  find("picture").focus({ preventScroll: true });
+  showStart(false);
+}
+
+/** The start covers everything; what is behind it cannot be reached meanwhile. */
+function showStart(shown: boolean): void {
+  start.hidden = !shown;
+  for (const part of document.querySelectorAll<HTMLElement>("header, main")) part.inert = shown;
+  if (shown) gallery.querySelector("button")?.focus();
+  else find("picture").focus({ preventScroll: true });
 }
 
 function buildGallery(state: Readonly<State>): void {
   gallery.replaceChildren(...(state.welcome?.scenes ?? []).map((name) => {
-    const picture = make("img", { src: `api/v1/scenes/${name}.jpg`, alt: "", loading: "eager" });
-    const card = make("button", { type: "button", class: "card", "data-scene": name }, picture, make("span", {}, title(name)));
-    card.addEventListener("click", () => openScene(name));
+    const views = make("span", { class: "views" },
+      make("img", { src: `api/v1/scenes/${name}.jpg`, alt: "" }), make("img", { src: `api/v1/scenes/${name}/depth.jpg`, alt: "" }));
+    const card = make("button", { type: "button", class: "card", "data-scene": name }, views,
+      make("span", { class: "title" }, title(name)));
+    card.addEventListener("click", () => {
+      card.setAttribute("aria-busy", "true");
+      openScene(name);
+    });
     return card;
   }));
 }
 
+/** The picture before or after in a sequence. */
+function step(by: number): void {
+  const next = shown + by;
+  if (shots[next]) void openShot(next);
+}
+
 function showSequence(): void {
   find("sequence").hidden = shots.length < 2;
-  say(find("sequence-place"), `${shown + 1} of ${plural(shots.length, "picture")}`);
+  say(find("sequence-place"), `${shown + 1} / ${shots.length}`);
+  find<HTMLButtonElement>("sequence-back").disabled = shown === 0;
+  find<HTMLButtonElement>("sequence-on").disabled = shown + 1 >= shots.length;
 }
 
 export function startStart(): void {
@@ -162,17 +193,21 @@ export function startStart(): void {
     document.body.classList.remove("dropping");
     void dropped(event).then(openFiles);
   });
-  find("open-start").addEventListener("click", () => {
-    start.hidden = false;
-    gallery.querySelector("button")?.focus();
+  showStart(true);
+  find("open-start").addEventListener("click", () => showStart(true));
+  find("close-start").addEventListener("click", () => showStart(false));
+  document.addEventListener("keydown", (event) => {
+    if (event.key === "Escape" && !start.hidden && store.state.picture) showStart(false);
+    if (event.target === find("picture") && event.key === "PageUp") step(-1);
+    if (event.target === find("picture") && event.key === "PageDown") step(1);
   });
-  find("close-start").addEventListener("click", () => (start.hidden = true));
-  find("sequence-back").addEventListener("click", () => void openShot(Math.max(shown - 1, 0)));
-  find("sequence-on").addEventListener("click", () => void openShot(Math.min(shown + 1, shots.length - 1)));
+  find("sequence-back").addEventListener("click", () => step(-1));
+  find("sequence-on").addEventListener("click", () => step(1));
   connection.on("Opened", opened);
   store.listen((state, changed) => {
     if (changed.has("welcome")) buildGallery(state);
     if (changed.has("picture")) showSequence();
+    if (!state.loading) for (const card of gallery.querySelectorAll("[aria-busy]")) card.removeAttribute("aria-busy");
     find("close-start").hidden = state.picture === null;
   });
 }

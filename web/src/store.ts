@@ -29,8 +29,10 @@ export const LAYERS: readonly LayerName[] = ["depth", "std", "confidence", "erro
 /** Something shown in place of the answer: a still of the film, another answer, what a pixel listens to. */
 export interface Overlay {
   readonly title: string;
-  readonly kind: "film" | "difference" | "listening";
+  readonly kind: "film" | "difference" | "beside" | "listening";
   readonly values: Float32Array;
+  /** Of a difference: the answer that this one is compared with. */
+  readonly other?: Float32Array;
 }
 
 export interface Suggestion { readonly x: number; readonly y: number; readonly gain: number }

@@ -57,6 +57,10 @@ export function startTake(): void {
   connection.on("File", (message) => received(message.name, message.media_type, message.content, message.reply));
   store.listen((state, changed) => {
     if (changed.has("welcome")) build(state);
+    for (const button of find("exports").querySelectorAll("button")) {
+      button.disabled = !state.picture || (!state.points.length && button.dataset.export !== "image.png");
+    }
+    find<HTMLButtonElement>("snippet-show").disabled = !state.points.length;
     if (changed.has("points") || changed.has("picture")) find("snippet-box").hidden = true;
   });
 }

@@ -4,7 +4,7 @@ import { connection } from "./connection";
 import { find, make, say } from "./elements";
 import { setPoints } from "./points";
 import type { FilmStill, OtherAnswer } from "./protocol";
-import { store } from "./store";
+import { pointAt, store } from "./store";
 import type { State } from "./store";
 import { metres, percent, SWEEPS } from "./words";
 
@@ -23,14 +23,14 @@ function showStill(number: number): void {
   const still = film[number];
   if (!still) return;
   scrub.value = String(number);
-  say(find("film-caption"), caption(still));
-  store.update({ overlay: { title: "Belief", kind: "film", values: still.depth.values }, listened: null, view: "picture" });
+  say(find("film-caption"), `${number + 1} of ${film.length}`);
+  store.update({ overlay: { title: caption(still), kind: "film", values: still.depth.values }, listened: null, view: "picture" });
 }
 
 function stop(): void {
   window.clearInterval(timer);
   timer = undefined;
-  say(play, "Play the film");
+  say(play, "Play");
 }
 
 function start(from: number): void {
@@ -59,7 +59,7 @@ function pressed(): void {
 
 function needsPoints(): boolean {
   const some = store.state.points.length > 0;
-  if (!some) store.update({ error: "measure a point first" });
+  if (!some) store.update({ error: "measure a point first: without one there is nothing to explain" });
   return some;
 }
 
@@ -84,6 +84,13 @@ function forget(): void {
   say(find("outlier-result"), "");
 }
 
+/** Requests of this panel that failed are not waited for any longer. */
+function failed(): void {
+  for (const id of ["film-caption", "compare-result", "outlier-result"]) {
+    if (find(id).textContent?.endsWith("…")) say(find(id), "");
+  }
+}
+
 const OTHERS: Record<OtherAnswer, string> = { first: "the first stage alone", exact: "the exact solution" };
 
 function compare(to: OtherAnswer): void {
@@ -101,14 +108,30 @@ function compared(to: OtherAnswer, other: Float32Array): void {
   const mean = known.reduce((sum, value) => sum + value, 0) / Math.max(known.length, 1);
   const most = known.reduce((a, b) => Math.max(a, b), 0);
   say(find("compare-result"), `This answer and ${OTHERS[to]} differ by ${metres(mean)} on average, ${metres(most)} at most.`);
-  store.update({ overlay: { title: `Difference to ${OTHERS[to]}`, kind: "difference", values: difference }, listened: null });
+  const title = `Difference to ${OTHERS[to]}`;
+  store.update({ overlay: { title, kind: "difference", values: difference, other }, listened: null });
+  layBeside();
+}
+
+const beside = find<HTMLInputElement>("compare-beside");
+
+/** Show the compared answers as their difference, or on both sides of the divider. */
+function layBeside(): void {
+  const overlay = store.state.overlay;
+  if (!overlay?.other) return;
+  store.update({ overlay: { ...overlay, kind: beside.checked ? "beside" : "difference" } });
 }
 
 function showOutliers(state: Readonly<State>): void {
   const list = find("outlier-list");
-  list.replaceChildren(...state.outliers.slice(0, 50).map((one) => make("p", { class: "row" },
-    make("span", {}, `${one.x}, ${one.y}: expected ${metres(one.expected)}`),
-    make("span", { class: "number" }, `${one.sigmas.toFixed(1)} σ`))));
+  list.replaceChildren(...state.outliers.slice(0, 50).map((one) => {
+    const index = pointAt(state.points, one.x, one.y);
+    const row = make("button", { type: "button", class: "row", title: "choose this point" },
+      make("span", {}, `${metres(state.points[index]?.depth ?? NaN)}, the others say ${metres(one.expected)}`),
+      make("span", {}, `${one.sigmas.toFixed(one.sigmas < 100 ? 1 : 0)} σ`));
+    row.addEventListener("click", () => store.update({ selected: index < 0 ? null : index }));
+    return row;
+  }));
   find<HTMLButtonElement>("outlier-drop").disabled = !state.outliers.length;
 }
 
@@ -120,13 +143,14 @@ function dropOutliers(): void {
 
 function showListened(state: Readonly<State>): void {
   const heard = state.listened;
-  if (!heard) {
-    say(find("listen-result"), "");
-    return;
-  }
-  const order = [...heard.shares.keys()].sort((a, b) => Math.abs(heard.shares[b]) - Math.abs(heard.shares[a]));
-  const parts = order.slice(0, 4).map((i) => state.points[i] && `${percent(heard.shares[i])} from ${state.points[i].x}, ${state.points[i].y}`);
-  say(find("listen-result"), `Pixel ${heard.x}, ${heard.y} takes ${parts.filter(Boolean).join("; ")}.`);
+  const order = heard ? [...heard.shares.keys()].sort((a, b) => Math.abs(heard.shares[b]) - Math.abs(heard.shares[a])) : [];
+  find("listen-result").replaceChildren(...order.slice(0, 5).flatMap((i) => {
+    const point = state.points[i];
+    const share = heard!.shares[i];
+    if (!point || Math.abs(share) < 0.001) return [];
+    const line = make("span", { class: "share", style: `--part: ${Math.min(100 * Math.abs(share), 100)}%` });
+    return [make("p", { class: "row" }, make("span", {}, metres(point.depth)), line, make("span", {}, percent(share)))];
+  }));
 }
 
 export function startUnderstand(): void {
@@ -136,7 +160,9 @@ export function startUnderstand(): void {
     showStill(Number(scrub.value));
   });
   connection.on("FilmStill", received);
+  connection.on("Failed", failed);
   for (const to of ["first", "exact"] as const) find(`compare-${to}`).addEventListener("click", () => compare(to));
+  beside.addEventListener("change", layBeside);
   connection.on("Compared", (message) => compared(message.to, message.depth.values));
   find("overlay-clear").addEventListener("click", () => {
     stop();
@@ -159,14 +185,19 @@ export function startUnderstand(): void {
     stop();
     // faint voices are lifted by a square root, or one would see the loudest only
     const values = message.strength.values.map((value) => Math.sqrt(value));
-    store.update({ listened: message, overlay: { title: "Listens to", kind: "listening", values } });
+    store.update({ listened: message, overlay: { title: `What pixel ${message.x}, ${message.y} listens to`, kind: "listening", values } });
   });
   store.listen((state, changed) => {
     if (changed.has("points") || changed.has("picture")) forget();
     if (changed.has("outliers")) showOutliers(state);
     if (changed.has("listened")) showListened(state);
-    find("overlay-clear").toggleAttribute("hidden", !state.overlay);
-    find("compare-exact").toggleAttribute("hidden", !state.welcome?.has_exact);
+    find("compare-beside-box").hidden = !state.overlay?.other;
+    if (changed.has("welcome") && state.welcome?.learned_edges) {
+      say(find("film-ways"), "left to right, down, right to left, up and along learned edges");
+    }
+    const exact = find<HTMLButtonElement>("compare-exact");
+    exact.disabled = !state.welcome?.has_exact;
+    exact.title = exact.disabled ? "fields with learned or changing edges have no exact solution" : "";
     find("compare-first").toggleAttribute("hidden", (state.welcome?.stages ?? 1) < 2);
   });
 }

@@ -242,10 +242,10 @@ class Session:
     def outliers(self, limit: float = 4.0) -> list[Outlier]:
         """Measurements more than `limit` sigmas from what the others say of their pixel, worst first.
 
-        Suspects disagree with the belief without their own measurement, in which that one still echoes around
-        loops, or have no neighbours of a like depth (`gbpn.outliers`); they are confirmed by a cold run without
-        all of them. From eight measurements on, sigmas are scaled by their usual (median) disagreement, since
-        belief precision is too sure of itself.
+        Suspects disagree with the belief without their own measurement, in which that one still echoes
+        around loops, or have no neighbours of a like depth (`gbpn.outliers`); they are confirmed by a cold
+        run without all of them. From eight measurements on, sigmas are scaled by their usual (median)
+        disagreement, since belief precision is too sure of itself.
         """
         suspects = self._suspects(self.measurements, min(limit, _SUSPECT))
         if not suspects:

@@ -140,6 +140,7 @@ def _welcome(state: Any) -> protocol.Welcome:
         stages=model.config.stages,
         has_std=model.calibration is not None,
         has_exact=has_exact_answer(model.config),
+        learned_edges=model.config.nonlocal_edges > 0,
         scenes=scenes.names(),
         exports=list(exports.EXPORTS),
         most_points=state.limits.points,

@@ -53,7 +53,7 @@ def _snippet(session: Session, material: Material, weights: str) -> str:
         lines += [f"scene = scenes.load({material.scene!r})"]
         picture, camera = "scene.image", "scene.intrinsics"
     else:
-        camera = repr([round(value, 6) for value in material.intrinsics])
+        camera = repr(list(material.intrinsics))
         lines += [f"# {name}_image.png is the picture as the studio shows it, from its list of files"]
         picture = repr(f"{name}_image.png")
     lines.append(f"session = completer.session({picture}, {camera})")

@@ -5,8 +5,10 @@ from __future__ import annotations
 import io
 import tempfile
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 import torch
@@ -14,17 +16,20 @@ from PIL import Image, ImageOps
 from torch import Tensor
 
 from gbpn import scenes
+from gbpn.border import shown
 from gbpn.errors import GbpnError, InputError
+from gbpn.formats.camera_files import CAMERA_FILES
 from gbpn.predict import resizing
 from gbpn.predict.inputs import as_image, as_intrinsics
 from gbpn.predict.sources import Sensor
 from gbpn.studio.limits import Limits
 
-__all__ = ["Material", "decode_depth", "decode_picture", "from_scene", "from_upload"]
+__all__ = ["Material", "Read", "decode_depth", "decode_picture", "from_scene", "from_upload"]
 
 _DEPTH_TYPES = (".png", ".npy", ".csv", ".txt", ".ply")
 """Suffixes of depth that a page may send."""
 _PICTURE_FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "TIFF", "HEIF", "MPO")
+Read = TypeVar("Read")
 _NUMPY_MAGIC = b"\x93NUMPY"
 
 
@@ -68,13 +73,19 @@ def from_upload(
     scale: float | None,
     camera: list[float],
     limits: Limits,
+    *,
+    camera_file: bytes | None = None,
+    camera_type: str = "",
 ) -> Material:
     """A decoded upload, reduced to the working size. Sizes are held against the limits before decoding."""
     photo = decode_picture(picture, limits)
     height, width = photo.height, photo.width
     if camera and not (len(camera) == 4 and min(camera[:2]) > 0):
         raise InputError(f"a camera is fx, fy, cx, cy in pixels with positive focal lengths; got {camera}")
-    intrinsics, notice = as_intrinsics(camera or None, photo, height, width)
+    if camera_file is not None and not camera:
+        intrinsics, notice = _decode_camera(camera_file, camera_type, photo)
+    else:
+        intrinsics, notice = as_intrinsics(camera or None, photo, height, width)
     notices = [notice] if notice else []
     sparse = torch.zeros(1, height, width)
     if depth is not None:
@@ -143,18 +154,33 @@ def decode_depth(
         _require_small_file(content, limits)
     if suffix == ".npy" and not content.startswith(_NUMPY_MAGIC):
         raise InputError("the depth file does not begin like a .npy file")
+    sensor = Sensor(scale=scale, intrinsics=intrinsics)
+    return _from_file(content, suffix, "the depth file", lambda path: sensor.measure(path, path, *size)[0])
+
+
+def _decode_camera(content: bytes, suffix: str, photo: Image.Image) -> tuple[Tensor, str | None]:
+    """The intrinsics that a calibration gives, and what is to be told of them."""
+    if suffix not in CAMERA_FILES:
+        raise InputError(f"a camera file is one of {', '.join(CAMERA_FILES)}; got {suffix[:20]!r}")
+    return _from_file(
+        content, suffix, "the camera file", lambda path: as_intrinsics(path, photo, photo.height, photo.width)
+    )
+
+
+def _from_file(content: bytes, suffix: str, called: str, read: Callable[[Path], Read]) -> Read:
+    """What `read` makes of a file with this content, whose path nobody gets to know."""
     with tempfile.TemporaryDirectory(prefix="gbpn-studio-") as folder:
-        path = Path(folder) / f"depth{suffix}"
+        path = Path(folder) / f"upload{suffix}"
         path.write_bytes(content)
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                sensor = Sensor(scale=scale, intrinsics=intrinsics)
-                return sensor.measure(path, path, *size)[0]
+                return read(path)
         except GbpnError as error:
-            raise InputError(str(error).replace(str(path), "the depth file")) from error
+            text = str(error).replace(shown(path), called).replace(str(path), called)
+            raise InputError(text) from error
         except Exception as error:  # decoders raise anything on damaged files
-            raise InputError(f"the depth file cannot be read ({str(error)[:80]})") from error
+            raise InputError(f"{called} cannot be read ({str(error)[:80]})") from error
 
 
 def _require_small_file(content: bytes, limits: Limits) -> None:

@@ -157,6 +157,8 @@ class Page:
             message.scale or None,
             message.camera,
             self.limits,
+            camera_file=None if message.camera_file is None else message.camera_file.tobytes(),
+            camera_type=message.camera_type,
         )
 
     def _opened(self) -> material.Material:

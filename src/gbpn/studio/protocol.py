@@ -57,7 +57,7 @@ __all__ = [
     "encode",
 ]
 
-VERSION = 1
+VERSION = 2
 """Of this protocol; the page compares it with its own."""
 _ALIGNMENT = 8
 _MOST_HEADER = 1_000_000
@@ -107,8 +107,12 @@ class OpenUpload:
     """What integer depth is divided by; 0: not said."""
     camera: list[float]
     """fx, fy, cx, cy in pixels of the picture; empty: from EXIF, else a stated guess."""
+    camera_type: str
+    """Suffix of the camera file, such as ".json"; empty if there is none."""
     picture: Bytes
     depth: Bytes | None = None
+    camera_file: Bytes | None = None
+    """A calibration; `camera` wins."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -195,6 +199,7 @@ class Welcome:
     stages: int
     has_std: bool
     has_exact: bool
+    learned_edges: bool
     scenes: list[str]
     exports: list[str]
     most_points: int
