@@ -50,6 +50,10 @@ def evaluate(
     outliers: Annotated[
         str, typer.Option(help="Weights keep measurements that the rest contradicts, or drop them.")
     ] = "keep",
+    as_used: Annotated[
+        bool,
+        typer.Option("--as-used", help="Weights as gbpn complete runs them, not the model alone."),
+    ] = False,
     seeds: Annotated[int | None, typer.Option(help="Samplings of each frame, averaged.", min=1)] = None,
     limit: Annotated[int | None, typer.Option(help="Only N frames, spread over the dataset.", min=1)] = None,
     split: Annotated[str, typer.Option(help="Part of the dataset.")] = "evaluation",
@@ -102,6 +106,7 @@ def evaluate(
         iterations=tuple(iterations or ()),
         patterns=tuple(pattern or ()),
         outliers=outliers,
+        as_used=as_used,
         seeds=seeds,
         limit=limit,
         workers=workers,

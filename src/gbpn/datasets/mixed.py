@@ -92,7 +92,7 @@ class MixedDataset:
         cache: bool = False,
         repeat: Mapping[str, int] | None = None,
     ) -> None:
-        """`scenes` keeps those whose `<dataset>/<scene>` starts with one of the given names.
+        """`scenes` keeps those whose `<dataset>/<scene>` is, or else starts with, one of the given names.
 
         `crop` applies the NYUv2 benchmark's centre crop to NYUv2 scenes. LiDAR scenes: `lidar` is raw or
         filtered (see-through points removed); `lines` keeps every (64/lines)-th ring as the measurement,
@@ -118,8 +118,13 @@ class MixedDataset:
             raise InputError(f"repeat must count scenes once or more; got {repeat}")
         self._cache: dict[Path, np.ndarray] | None = {} if cache else None
         self._frames: list[tuple[Scene, str, Path]] = []
-        for scene in _find_scenes(self.root):
-            wanted = scenes is None or any(scene.name.startswith(prefix) for prefix in scenes)
+        found = _find_scenes(self.root)
+        whole = {scene.name for scene in found}
+        for scene in found:
+            wanted = scenes is None or any(
+                scene.name == given or (given not in whole and scene.name.startswith(given))
+                for given in scenes
+            )
             if wanted and (split == "all" or scene.role == ("train" if split == "validation" else split)):
                 pictures = _part(_pictures(scene), split, holdout)
                 times = _times(scene, repeat or {}) if split == "train" else 1

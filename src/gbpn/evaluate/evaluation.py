@@ -24,8 +24,8 @@ from gbpn.border import LONGEST_MESSAGE, shown
 from gbpn.datasets import VoidDataset, open_dataset
 from gbpn.datasets.void import DEPTH_RANGE as VOID_RANGE
 from gbpn.errors import GbpnError, InputError
-from gbpn.evaluate import published, runtime, suites
-from gbpn.evaluate.figures import contact_sheets, propagation
+from gbpn.evaluate import ablation, acceptance, published, runtime, suites
+from gbpn.evaluate.figures import contact_sheets, frame_rows, propagation
 from gbpn.evaluate.methods import BASELINES, distinct, method_entry, weight_entries
 from gbpn.evaluate.page import Picture, page
 from gbpn.evaluate.plots import all_plots
@@ -58,6 +58,8 @@ class Request:
     patterns: tuple[str, ...] = ()
     outliers: str = "keep"
     """What weights do with measurements that the rest contradicts: keep or drop."""
+    as_used: bool = False
+    """Whether weights run as `gbpn complete` runs them."""
     seeds: int | None = None
     limit: int | None = None
     workers: int = 1
@@ -102,16 +104,32 @@ def perform(request: Request, console: Console) -> Report:
         published=published.beside(suite.name, published.family(request.dataset, names))
         if suite.published
         else [],
-        extras=_runtime_of(plan) if suite.name == "runtime" else {},
     )
+    report = replace(report, extras=_extras(plan, suite, report))
     report.write(request.output)
-    console.print(report.terminal())
+    if not suite.judged:
+        console.print(report.terminal())
+    for table in report.terminal_extras():
+        console.print(table)
     _write_page(request, suite, plan, report)
     if failed := report.to_json()["failed"]:
         first = escape(shown(failed[0], LONGEST_MESSAGE))
         console.print(f"[yellow]{len(failed)} failed, listed in the report; the first: {first}[/]")
     console.print(f"report: {request.output / 'index.html'}", markup=False)
     return report
+
+
+def _extras(plan: Plan, suite: suites.Suite, report: Report) -> dict[str, Any]:
+    """Tables that a suite has beside its errors."""
+    if suite.name == "runtime":
+        return _runtime_of(plan)
+    if suite.name == "ablation":
+        return ablation.tables(report.rows, published.beside("ablation", "nyuv2"))
+    if suite.judged:
+        return acceptance.tables(
+            report.rows, [entry.name for entry in plan.entries if entry.kind == "weights"]
+        )
+    return {}
 
 
 def _frames_of(plan: Plan) -> list[str]:
@@ -172,9 +190,11 @@ def _write_page(request: Request, suite: suites.Suite, plan: Plan, report: Repor
     """Plots and pictures as files, and all of it inside one index.html."""
     shown = [
         Picture(name=name, caption=caption, data=data, section="Plots")
-        for name, caption, data in all_plots(report, suite.axis, suite.metric)
+        for name, caption, data in ([] if suite.judged else all_plots(report, suite.axis, suite.metric))
     ]
-    if request.pictures:
+    if request.pictures and suite.judged:
+        shown += [sheet for name in acceptance.LOOKED_AT for sheet in frame_rows(plan, report, name)]
+    elif request.pictures:
         shown += contact_sheets(plan, report) + propagation(plan, report, request.pixels)
     for picture in shown:
         write_bytes(request.output / "pictures" / f"{picture.name}.{picture.kind}", picture.data)
@@ -183,7 +203,11 @@ def _write_page(request: Request, suite: suites.Suite, plan: Plan, report: Repor
 
 def _make_plan(request: Request, suite: suites.Suite) -> Plan:
     """Methods and settings of a request, the suite's where nothing was said."""
-    entries = [entry for spec in request.weights for entry in weight_entries(spec, request.outliers)]
+    entries = [
+        entry
+        for spec in request.weights
+        for entry in weight_entries(spec, request.outliers, suite.as_used or request.as_used)
+    ]
     if suite.needs_weights and not entries:
         raise InputError(
             f"suite {suite.name} compares weights: give --weights FOLDER with one file per variant"
@@ -229,6 +253,10 @@ def _make_settings(request: Request, suite: suites.Suite) -> tuple[Setting, ...]
         "noise": request.noise,
         "iterations": request.iterations,
     }
+    if suite.judged and any(asked.values()):
+        raise InputError(
+            f"suite {suite.name} has settings of its own: leave out --points, --pattern and alike"
+        )
     for name, values in asked.items():
         if values:
             out = list(dict.fromkeys(replace(s, **{name: value}) for s in out for value in values))
@@ -246,7 +274,9 @@ def protocol(plan: Plan, suite: suites.Suite) -> str:
         text += f" Targets outside {low:g} to {high:g} m count as unknown (depth_range=None: none do)."
     if plan.options:
         text += f" Read with {', '.join(f'{key}={value}' for key, value in plan.options.items())}."
-    if any(entry.outliers == "drop" for entry in plan.entries):
+    if any(entry.as_used for entry in plan.entries):
+        text += " Weights run as `gbpn complete` runs them: working size by rule, outliers dropped."
+    elif any(entry.outliers == "drop" for entry in plan.entries):
         text += " Weights drop measurements that the rest contradicts."
     if plan.seeds > 1:
         text += f" Mean of {plan.seeds} samplings."

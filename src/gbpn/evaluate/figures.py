@@ -24,7 +24,7 @@ from gbpn.show import pictures
 from gbpn.show.pictures import Array
 from gbpn.validity import measured
 
-__all__ = ["contact_sheets", "extremes", "learned_edges", "png", "propagation", "sheet"]
+__all__ = ["contact_sheets", "extremes", "frame_rows", "learned_edges", "png", "propagation", "sheet"]
 
 _SHOWN_METHODS = 4
 
@@ -52,6 +52,35 @@ def contact_sheets(plan: Plan, report: Report) -> list[Picture]:
         )
         out.append(Picture(name=f"{word}_frame", caption=caption, data=png(picture), section="Frames"))
     return out
+
+
+def frame_rows(plan: Plan, report: Report, setting_name: str) -> list[Picture]:
+    """The three best, four middle and three worst frames of the first weights in a setting, one a row."""
+    setting = next((setting for setting in plan.settings if setting.name == setting_name), None)
+    row = next((row for row in report.rows if row.setting.get("name") == setting_name), None)
+    if setting is None or row is None or not row.table.samples:
+        return []
+    entry = next(entry for entry in plan.entries if entry.name == row.method)
+    scored = sorted((r for r in row.table.rows if r.pixels), key=lambda r: r.values["rmse"])
+    middle = len(scored) // 2
+    places = {0, 1, 2, *range(middle - 2, middle + 2), *range(len(scored) - 3, len(scored))}
+    predict, dataset = entry.load(), plan.open(setting)
+    index = {name: i for i, name in enumerate(dataset.names)}
+    rows = []
+    for place in sorted(place for place in places if 0 <= place < len(scored)):
+        name, seed = _split(scored[place].name)
+        sample = setting.measure(dataset.load(index[name]), seed)
+        answer = predict([sample], setting)
+        confidence = torch.from_numpy(_ranks(answer.confidence_logit[0].numpy()))
+        rows.append(pictures.PictureRow(sample=sample, mean=answer.mean[0], confidence=confidence))
+    caption = (
+        f"{entry.name}, {setting_name}: the best, middle and worst of {len(scored)} frames by RMSE, "
+        "in this order. Confidence as the share of pixels that are less sure."
+    )
+    data = png(pictures.grid([pictures.row_panels(row) for row in rows]))
+    return [
+        Picture(name=f"frames_{setting_name.replace(' ', '_')}", caption=caption, data=data, section="Frames")
+    ]
 
 
 def propagation(plan: Plan, report: Report, pixels: Sequence[tuple[int, int]] = ()) -> list[Picture]:

@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 
+from gbpn.areas import AreaGrid
 from gbpn.backends import fastest_device
 from gbpn.baselines import METHODS, Method
 from gbpn.border import reading
@@ -23,7 +24,11 @@ from gbpn.evaluate.settings import Setting
 from gbpn.formats.arrays import read_npy
 from gbpn.formats.depth_files import read_depth
 from gbpn.loading import load
+from gbpn.predict.completer import DepthCompleter
+from gbpn.predict.inputs import FrameInputs
 from gbpn.sample import Sample
+from gbpn.sensors.patterns import zone_middles
+from gbpn.sensors.sampling import areas
 from gbpn.validity import measured
 
 __all__ = [
@@ -62,6 +67,8 @@ class Entry:
     """baseline, callable, folder or weights."""
     outliers: str = "keep"
     """What weights do with outliers, see `Pipeline.outliers`."""
+    as_used: bool = False
+    """Whether weights run as in `gbpn.DepthCompleter`, with all that it does around the model."""
 
     @property
     def identity(self) -> str:
@@ -71,12 +78,14 @@ class Entry:
             source = inspect.getsourcefile(self._function())
             path = Path(source) if source else path
         digest = hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else self.spec
-        return f"{self.kind}:{digest}" + ("" if self.outliers == "keep" else f":{self.outliers}")
+        return f"{self.kind}:{digest}" + (
+            ":as used" if self.as_used else "" if self.outliers == "keep" else f":{self.outliers}"
+        )
 
     def load(self) -> Predictor:
         """Ready to run; raises what is wrong with it."""
         if self.kind == "weights":
-            return _model(self.spec, self.outliers)
+            return _completer(self.spec) if self.as_used else _model(self.spec, self.outliers)
         if self.kind == "folder":
             return _one_by_one(partial(read_prediction, *_folder(self.spec)))
         if self.spec == "gbp_handmade":
@@ -104,16 +113,18 @@ def method_entry(spec: str) -> Entry:
     )
 
 
-def weight_entries(spec: str, outliers: str = "keep") -> list[Entry]:
+def weight_entries(spec: str, outliers: str = "keep", as_used: bool = False) -> list[Entry]:
     """One entry for a file or name that `gbpn.load` takes; for a folder of weight files one each, by name."""
     folder = Path(spec)
     if folder.is_dir() and not (folder / "model.safetensors").is_file():
         files = sorted(p for p in folder.iterdir() if p.suffix in _WEIGHT_SUFFIXES)
         if not files:
             raise InputError(f"{folder}: no weight file ({', '.join(_WEIGHT_SUFFIXES)}) in this folder")
-        return [Entry(name=p.stem, spec=str(p), kind="weights", outliers=outliers) for p in files]
+        return [
+            Entry(name=p.stem, spec=str(p), kind="weights", outliers=outliers, as_used=as_used) for p in files
+        ]
     stem = folder.name if folder.is_dir() else folder.stem if folder.suffix in _WEIGHT_SUFFIXES else spec
-    return [Entry(name=stem, spec=spec, kind="weights", outliers=outliers)]
+    return [Entry(name=stem, spec=spec, kind="weights", outliers=outliers, as_used=as_used)]
 
 
 def distinct(entries: Sequence[Entry]) -> list[Entry]:
@@ -214,6 +225,29 @@ def _model(spec: str, outliers: str) -> Predictor:
         )
 
     return complete
+
+
+def _completer(spec: str) -> Predictor:
+    """The weights behind the door that people use: outliers dropped, areas as areas, working size by rule."""
+    completer = DepthCompleter.from_pretrained(spec)
+
+    def complete(samples: Sequence[Sample], setting: Setting) -> DepthDistribution:
+        answers = [completer.complete(_inputs(s, setting), sigmas=True).distribution for s in samples]
+        if len(answers) == 1:
+            return answers[0]
+        sigmas = all(answer.calibrated for answer in answers)
+        return stacked([replace(a, stated_std=a.std if sigmas else None) for a in answers])
+
+    return complete
+
+
+def _inputs(sample: Sample, setting: Setting) -> FrameInputs:
+    size = (sample.image.shape[1], sample.image.shape[2])
+    sparse, cells = sample.sparse, areas(setting.pattern, size) if setting.pattern else None
+    if cells is not None:  # the same readings where the completer expects the means of areas
+        rows, columns = (zone_middles(*pair) for pair in zip(cells, size, strict=True))
+        sparse = AreaGrid.of(cells, size).placed(sparse[:, rows[:, None], columns])
+    return FrameInputs(image=sample.image, sparse=sparse, intrinsics=sample.intrinsics, areas=cells)
 
 
 def split_iterations(trained: tuple[int, ...], total: int) -> tuple[int, ...]:

@@ -165,11 +165,10 @@ def _pivot(report: Report, axis: str, metric: str) -> str:
 
 def _extras(report: Report) -> str:
     out = ""
-    for name, entries in report.extras.items():
-        if isinstance(entries, list) and entries and isinstance(entries[0], dict):
-            keys = list(dict.fromkeys(k for e in entries for k in e))
-            lines = ["<tr>" + "".join(_text(str(e.get(k, "–"))) for k in keys) + "</tr>" for e in entries]
-            out += f"<h2>{escape(name[0].upper() + name[1:])}</h2>" + _html_table(keys, lines, len(keys))
+    for title, entries in report.extra_tables():
+        keys = list(dict.fromkeys(k for e in entries for k in e))
+        lines = ["<tr>" + "".join(_text(str(e.get(k, "–"))) for k in keys) + "</tr>" for e in entries]
+        out += f"<h2>{escape(title[0].upper() + title[1:])}</h2>" + _html_table(keys, lines, len(keys))
     return out
 
 

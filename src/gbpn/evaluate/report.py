@@ -136,7 +136,37 @@ class Report:
         for entry in self.published:
             values = [shown(entry, n) for n in names]
             lines.append(_bar([f"{entry['method']} *(published)*", setting_text(entry["setting"]), *values]))
+        for title, entries in self.extra_tables():
+            keys = list(dict.fromkeys(key for entry in entries for key in entry))
+            lines += ["", f"## {title[0].upper()}{title[1:]}", "", _bar(keys), _bar(["---"] * len(keys))]
+            lines += [_bar([str(entry.get(key, "–")) for key in keys]) for entry in entries]
         return "\n".join([*lines, ""])
+
+    def extra_tables(self) -> list[tuple[str, list[dict[str, Any]]]]:
+        """Title and lines of what a suite adds."""
+        return [(title, lines) for title, lines in self.extras.items() if isinstance(lines, list) and lines]
+
+    def terminal_extras(self) -> list[Table]:
+        """The same for a screen, which is too narrow for the names of the best baselines."""
+        from rich import box
+        from rich.markup import escape
+        from rich.table import Table
+
+        out = []
+        for title, entries in self.extra_tables():
+            keys = [
+                key
+                for key in dict.fromkeys(k for e in entries for k in e)
+                if not key.endswith(" by") and key != "frames"
+            ]
+            table = Table(title=escape(title), box=box.SIMPLE, padding=(0, 1, 0, 0), pad_edge=False)
+            for key in keys:  # titles may break, numbers may not
+                longest = max(len(str(entry.get(key, "–"))) for entry in entries)
+                table.add_column(escape(key), min_width=min(longest, 24))
+            for entry in entries:
+                table.add_row(*(escape(str(entry.get(key, "–"))) for key in keys))
+            out.append(table)
+        return out
 
     def columns(self) -> list[str]:
         """Columns of a short table: what any row has; `observed` only where a method left pixels out."""

@@ -234,12 +234,14 @@ def _work(task: Task) -> list[Line]:
 def _tasks(plan: Plan, frames: Sequence[list[tuple[int, str]]], done: set[tuple[Any, ...]]) -> Iterator[Task]:
     """Chunks of `batch` frames, those of each setting, that lack some method."""
     everything = frozenset(range(len(plan.entries)))
+    learned = frozenset(k for k in everything if plan.entries[k].kind == "weights")
     for s, setting in enumerate(plan.settings):
+        entries = learned if setting.weights_only else everything
         for seed in range(plan.seeds):
             lacking = []
             for frame in frames[s]:
                 key = (setting.key, seed, frame[1])
-                missing = frozenset(k for k in everything if (*key, plan.entries[k].name) not in done)
+                missing = frozenset(k for k in entries if (*key, plan.entries[k].name) not in done)
                 if missing:
                     lacking.append((frame, missing))
             for start in range(0, len(lacking), plan.batch):

@@ -48,6 +48,8 @@ class Setting:
     """At most this many frames, where a setting costs more than others."""
     name: str = ""
     """What tables call it instead of naming its values."""
+    weights_only: bool = False
+    """Whether methods without weights are left out."""
 
     def __post_init__(self) -> None:
         given = [name for name in ("points", "lines", "pattern") if getattr(self, name) is not None]
@@ -66,7 +68,7 @@ class Setting:
         """What is set, for a report: the options of the data among the values, or the name of it all."""
         if self.name:
             return {"name": self.name}
-        silent = ("data", "frames", "name")
+        silent = ("data", "frames", "name", "weights_only")
         usual = {"noise": 0, "scale": 1}
         own = {k: v for k, v in asdict(self).items() if k not in silent and v != usual.get(k)}
         return dict(self.data) | own

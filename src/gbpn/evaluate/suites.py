@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gbpn.errors import InputError
+from gbpn.evaluate import acceptance
 from gbpn.evaluate.settings import Setting
 
 __all__ = ["FAST", "POINTS", "SUITES", "Suite", "suite"]
@@ -37,6 +38,10 @@ class Suite:
     """Whether every scene has rows of its own."""
     published: bool = True
     """Whether the paper's rows stand in the table of errors."""
+    as_used: bool = False
+    """Whether weights run as `gbpn complete` runs them, see `methods.Entry.as_used`."""
+    judged: bool = False
+    """Whether `acceptance.tables` take the place of the table of errors on the screen."""
 
 
 SUITES: dict[str, Suite] = {
@@ -90,6 +95,25 @@ SUITES: dict[str, Suite] = {
             name="runtime",
             about="Time, memory and parameters, the network and belief propagation apart.",
             published=False,
+        ),
+        Suite(
+            name="acceptance",
+            about="What weights must show before they ship, on a whole pool: see docs/evaluation.md.",
+            settings=acceptance.SETTINGS,
+            needs_weights=True,
+            published=False,
+            as_used=True,
+            judged=True,
+        ),
+        Suite(
+            name="sizes",
+            about="The same scenes with the same points at several sizes, on a whole pool.",
+            settings=acceptance.SIZES,
+            methods=("none",),
+            needs_weights=True,
+            published=False,
+            as_used=True,
+            judged=True,
         ),
         Suite(
             name="confidence",

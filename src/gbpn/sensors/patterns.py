@@ -18,6 +18,7 @@ from gbpn.errors import InputError
 from gbpn.validity import measured
 
 __all__ = [
+    "block_means",
     "corners",
     "elevation_lines",
     "fixed_positions",
@@ -28,6 +29,7 @@ __all__ = [
     "regular_grid",
     "rotating_lidar",
     "time_of_flight",
+    "zone_middles",
 ]
 
 _HDL64_ELEVATION = (math.radians(-24.9), math.radians(2.0))
@@ -171,11 +173,19 @@ def time_of_flight(depth: Tensor, zones: tuple[int, int] = (8, 8)) -> Tensor:
     count = torch.nn.functional.adaptive_avg_pool2d(known, (rows, columns))
     total = torch.nn.functional.adaptive_avg_pool2d(depth * known, (rows, columns))
     reading = torch.where(count > 0, total / count.clamp_min(1e-12), 0.0)  # [1, rows, columns]
-    middle_row = ((torch.arange(rows) + 0.5) * height / rows).long()
-    middle_column = ((torch.arange(columns) + 0.5) * width / columns).long()
     out = torch.zeros_like(depth)
-    out[:, middle_row[:, None], middle_column] = reading
+    out[:, zone_middles(rows, height)[:, None], zone_middles(columns, width)] = reading
     return out
+
+
+def zone_middles(zones: int, pixels: int) -> Tensor:
+    """[zones]: the middle pixel of each of so many zones along a side of so many pixels."""
+    return ((torch.arange(zones) + 0.5) * pixels / zones).long()
+
+
+def block_means(depth: Tensor, side: int = 4) -> Tensor:
+    """A smaller depth map: the mean of every block of `side` × `side` pixels, at the block's middle pixel."""
+    return time_of_flight(depth, (max(depth.shape[-2] // side, 1), max(depth.shape[-1] // side, 1)))
 
 
 def holes(

@@ -15,7 +15,7 @@ from gbpn.errors import InputError
 from gbpn.sample import Sample
 from gbpn.sensors import corruption, patterns
 
-__all__ = ["ANY_NUMBER", "CORRUPTIONS", "PATTERNS", "mixture", "parse", "sparsify"]
+__all__ = ["ANY_NUMBER", "CORRUPTIONS", "PATTERNS", "areas", "mixture", "parse", "sparsify"]
 
 _Pattern = Callable[[Sample, Tensor, np.random.Generator, float], Tensor]
 
@@ -53,6 +53,11 @@ PATTERNS: dict[str, tuple[float, str, _Pattern]] = {
         "low-resolution time of flight, zones per side",
         lambda s, d, rng, n: patterns.time_of_flight(d, (int(n), int(n))),
     ),
+    "blocks": (
+        4,
+        "a smaller depth map, pixels per block side",
+        lambda s, d, rng, n: patterns.block_means(d, int(n)),
+    ),
     "holes": (0.5, "dense with large holes, share missing", lambda s, d, rng, v: patterns.holes(d, rng, v)),
     "near": (3.0, "dense up to a reach in metres", lambda s, d, rng, v: patterns.near_only(d, v)),
 }
@@ -71,6 +76,16 @@ CORRUPTIONS: dict[str, tuple[float, str, Callable[[Tensor, np.random.Generator, 
     "cut": (0.5, "large holes, share missing", lambda s, rng, v: patterns.holes(s, rng, v)),
 }
 """Name → (default argument, what it is, function of sparse depth, generator and argument)."""
+
+
+def areas(spec: str, size: tuple[int, int]) -> tuple[int, int] | None:
+    """(rows, columns) of the smaller depth map that a pattern means, in a picture of `size`; None: points."""
+    (name, value), *_ = parse(spec)
+    if name == "tof":
+        return min(int(value), size[0]), min(int(value), size[1])
+    if name == "blocks":
+        return max(size[0] // int(value), 1), max(size[1] // int(value), 1)
+    return None
 
 
 def sparsify(sample: Sample, spec: str, rng: np.random.Generator) -> Sample:
