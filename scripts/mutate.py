@@ -49,6 +49,8 @@ ROOMS = {
         files=tuple(f"{room}/*.py" for room in DATA),
         tests=(
             *(f"{room}/test_*.py" for room in DATA),
+            "predict/test_measurements.py",
+            "predict/test_outputs.py",
             "predict/test_recorded.py",
             "test_own_goldens.py",
             "test_defaults.py",

@@ -40,8 +40,8 @@ def defaults() -> dict[str, str]:
         for name in getattr(module, "__all__", ()):
             value = getattr(module, name)
             home = f"{module.__name__}.{name}"
-            if _plain(value):
-                out[home] = repr(value)
+            if _tabular(value):
+                out[home] = _shown(value)
             elif getattr(value, "__module__", None) != module.__name__:
                 continue
             elif inspect.isclass(value):
@@ -54,9 +54,11 @@ def defaults() -> dict[str, str]:
 def _private_constants(module: ModuleType) -> dict[str, str]:
     """Numbers that a module keeps to itself decide as much as those it shows."""
     return {
-        f"{module.__name__}.{name}": repr(value)
+        f"{module.__name__}.{name}": _shown(value)
         for name, value in vars(module).items()
-        if PRIVATE.fullmatch(name) and _plain(value) and not isinstance(value, str)
+        if PRIVATE.fullmatch(name)
+        and (_plain(value) or isinstance(value, dict))
+        and not isinstance(value, str)
     }
 
 
@@ -80,6 +82,19 @@ def _of_class(home: str, kind: type) -> dict[str, str]:
 def _of_function(home: str, function: Any) -> dict[str, str]:
     found = inspect.signature(function).parameters.values()
     return {f"{home}({one.name})": repr(one.default) for one in found if _plain(one.default)}
+
+
+def _tabular(value: object) -> bool:
+    return _plain(value) or isinstance(value, dict)
+
+
+def _shown(value: object) -> str:
+    """As `repr`; what is not plain inside of a table, such as a function, is left out."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{_shown(key)}: {_shown(part)}" for key, part in value.items()) + "}"
+    if isinstance(value, tuple | list):
+        return "(" + ", ".join(map(_shown, value)) + ")"
+    return repr(value) if isinstance(value, PLAIN) else "…"
 
 
 def _plain(value: object) -> bool:

@@ -267,3 +267,37 @@ def test_json_says_none_where_there_is_no_number():
     assert math.isnan(again.curves["oracle"][0])
     assert again.curves["oracle"][1] == 0.5
     assert Scores.from_json({"name": "a", "pixels": 3, "values": {}}).curves == {}
+
+
+def test_pixels_without_truth_do_not_count_whatever_is_said_of_them() -> None:
+    """Neither in what is left after dropping, nor in coverage; a pixel without an answer drops out too."""
+    generator = torch.Generator().manual_seed(0)
+    target = 1 + torch.rand(1, 1, 8, 9, generator=generator)
+    prediction = target + 0.1 * torch.randn(target.shape, generator=generator)
+    confidence, std = torch.rand(target.shape, generator=generator), torch.full_like(target, 0.1)
+    full = {
+        "kept": rmse_after_dropping(prediction[..., :5, :], target[..., :5, :], confidence[..., :5, :], 0.2),
+        "within": coverage(prediction[..., :5, :], target[..., :5, :], std[..., :5, :], 0.5),
+        "nll": negative_log_likelihood(prediction[..., :5, :], target[..., :5, :], std[..., :5, :]),
+    }
+    for nothing in (0.0, float("nan")):
+        unknown, absent = target.clone(), prediction.clone()
+        unknown[..., 5:, :] = nothing
+        absent[..., 5:, :] = float("nan")
+        for answer, truth in ((prediction, unknown), (absent, target)):
+            torch.testing.assert_close(rmse_after_dropping(answer, truth, confidence, 0.2), full["kept"])
+            torch.testing.assert_close(coverage(answer, truth, std, 0.5), full["within"])
+            torch.testing.assert_close(negative_log_likelihood(answer, truth, std), full["nll"])
+
+
+def test_the_first_map_sets_the_shape_and_the_error_names_the_other() -> None:
+    maps = torch.ones(1, 1, 4, 5)
+    for call in (
+        lambda wrong: coverage(maps, wrong, maps, 0.5),
+        lambda wrong: rmse_after_dropping(maps, wrong, maps, 0.1),
+        lambda wrong: negative_log_likelihood(maps, wrong, maps),
+    ):
+        with pytest.raises(
+            InputError, match=r"target must be \[1, 1, 4, 5\] like prediction; got \[1, 1, 4, 4\]"
+        ):
+            call(maps[..., :4])

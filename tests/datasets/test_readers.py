@@ -200,6 +200,32 @@ def test_void(tmp_path: Path, prefix: str) -> None:
         open_dataset("void", tmp_path, points=500)
 
 
+def test_void_holds_whole_sequences_out(tmp_path: Path) -> None:
+    """Of four training sequences, a quarter is one; nothing is in both parts, and nothing is lost."""
+    lists: dict[str, list[str]] = {
+        kind: [] for kind in ("image", "sparse_depth", "ground_truth", "intrinsics")
+    }
+    for number in range(4):
+        for frame in range(3):
+            for kind in ("image", "sparse_depth", "ground_truth"):
+                lists[kind].append(f"data/room{number}/{kind}/{frame}.png")
+            lists["intrinsics"].append(f"data/room{number}/K.txt")
+    for kind, lines in lists.items():
+        (tmp_path / f"train_{kind}.txt").write_text("\n".join(lines) + "\n")
+    for line in {line for lines in lists.values() for line in lines}:
+        (tmp_path / line).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / line).touch()
+    parts = {
+        split: set(open_dataset("void", tmp_path, split, holdout=0.25).names)
+        for split in ("train", "validation")
+    }
+    assert not parts["train"] & parts["validation"]
+    assert len(parts["train"] | parts["validation"]) == 12
+    assert len({name.split("/")[0] for name in parts["validation"]}) == 1
+    assert len(parts["validation"]) == 3
+    assert len(open_dataset("void", tmp_path, "train")) == 12
+
+
 # Own folders
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 
 from gbpn.distribution import DepthDistribution
 from gbpn.predict import resizing
+from gbpn.predict.inputs import FrameInputs
 
 
 def answer(height: int, width: int) -> DepthDistribution:
@@ -56,3 +58,23 @@ def test_measurements_and_camera_move_with_the_image() -> None:
     assert torch.nonzero(points[0]).tolist() == [[5, 10]]
     assert float(points[0, 5, 10]) == 2.0
     torch.testing.assert_close(moved, torch.tensor([[25.0, 0, 14.5], [0, 25, 9.5], [0, 0, 1]]))
+
+
+def test_sigma_and_weight_go_with_the_measurement_that_stays() -> None:
+    rng = np.random.default_rng(0)
+    sparse = torch.from_numpy(
+        np.where(rng.random((1, 40, 60)) < 0.3, rng.uniform(1, 9, (1, 40, 60)), 0)
+    ).float()
+    camera = torch.tensor([[50.0, 0, 29.5], [0, 50, 19.5], [0, 0, 1]])
+    inputs = FrameInputs(
+        image=torch.rand(3, 40, 60), sparse=sparse, intrinsics=camera, std=sparse / 10, weight=sparse / 20
+    )
+    small = resizing.reduced(inputs, 0.37)
+    assert small.size == (14, 22)
+    assert int((small.sparse > 0).sum()) > 200
+    torch.testing.assert_close(small.std, small.sparse / 10)
+    torch.testing.assert_close(small.weight, small.sparse / 20)
+    assert small.notices == ()
+    plain = resizing.reduced(replace(inputs, std=None, weight=None), 0.37)
+    assert (plain.std, plain.weight) == (None, None)
+    torch.testing.assert_close(plain.sparse, small.sparse)

@@ -245,6 +245,12 @@ def test_one_measurement_contradicts_nothing(plain: gbpn.DepthCompleter, picture
     assert [one.sigmas for one in found] == sorted((one.sigmas for one in found), reverse=True)
 
 
+def test_two_measurements_can_contradict_each_other(plain: gbpn.DepthCompleter, picture: np.ndarray) -> None:
+    session = plain.session(picture, CAMERA)
+    session.add([20, 21], [20, 20], [2.0, 30.0])
+    assert sorted(one.depth for one in session.outliers(limit=0.5)) == [2.0, 30.0]
+
+
 def test_video_keeps_messages_while_the_camera_stands_still(
     plain: gbpn.DepthCompleter, picture: np.ndarray, points: tuple
 ) -> None:

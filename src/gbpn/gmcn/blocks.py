@@ -57,11 +57,9 @@ class ConvNorm(nn.Module):
         """`add`: a map to add to the result."""
         if self.margins is not None:
             x = functional.pad(x, self.margins)
-        if (
-            self.folded
-            and (done := fused_convolution.convolution(self.conv, x, self.activation, add)) is not None
-        ):
-            return done
+        one_pass = fused_convolution.convolution(self.conv, x, self.activation, add) if self.folded else None
+        if one_pass is not None:
+            return one_pass
         x = self._merged(x) if self._frozen else self.norm(self.conv(x))
         x = x if self.activation is None else self.activation(x)
         return x if add is None else add + x

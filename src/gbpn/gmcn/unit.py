@@ -50,11 +50,9 @@ class GatedAttention(nn.Module):
         )
         by_head = torch.unflatten(attended, 1, (self.heads, -1))  # [B, heads, size, H, W]
         gated = (by_head * gate.sigmoid().unsqueeze(2)).flatten(1, 2)
-        if (
-            not self.training
-            and (done := fused_convolution.convolution(self.project, gated, add=x)) is not None
-        ):
-            return done
+        one_pass = None if self.training else fused_convolution.convolution(self.project, gated, add=x)
+        if one_pass is not None:
+            return one_pass
         out: Tensor = x + self.drop_path(self.project(gated))
         return out
 
