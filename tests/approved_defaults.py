@@ -85,16 +85,24 @@ def _of_function(home: str, function: Any) -> dict[str, str]:
 
 
 def _tabular(value: object) -> bool:
-    return _plain(value) or isinstance(value, dict)
+    return _plain(value) or (isinstance(value, dict) and any(_numbers(value)))
 
 
 def _shown(value: object) -> str:
-    """As `repr`; what is not plain inside of a table, such as a function, is left out."""
-    if isinstance(value, dict):
-        return "{" + ", ".join(f"{_shown(key)}: {_shown(part)}" for key, part in value.items()) + "}"
-    if isinstance(value, tuple | list):
-        return "(" + ", ".join(map(_shown, value)) + ")"
-    return repr(value) if isinstance(value, PLAIN) else "…"
+    """As `repr`; of tables only the numbers, not words or functions."""
+    return "{" + ", ".join(_numbers(value)) + "}" if isinstance(value, dict) else repr(value)
+
+
+def _numbers(table: object) -> Iterator[str]:
+    if isinstance(table, dict):
+        for key, part in table.items():
+            if found := list(_numbers(part)):
+                yield f"{key}: {' '.join(found)}"
+    elif isinstance(table, tuple | list):
+        for part in table:
+            yield from _numbers(part)
+    elif isinstance(table, bool | int | float):
+        yield repr(table)
 
 
 def _plain(value: object) -> bool:

@@ -178,6 +178,36 @@ def test_public_names() -> None:
         assert getattr(gbpn, name).__doc__, f"gbpn.{name} has no docstring"
 
 
+def top_level_names(tree: ast.Module) -> Iterator[str]:
+    """Functions, classes and values that a module defines itself."""
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            yield node.name
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            yield from (x.id for target in targets for x in ast.walk(target) if isinstance(x, ast.Name))
+
+
+def test_what_is_not_exported_looks_private() -> None:
+    """A name without an underscore is in its module's `__all__`; the front's `__all__` is what users get."""
+    wrong = []
+    for path in sources():
+        if path.name in ("__init__.py", "__main__.py"):
+            continue
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        names = set(top_level_names(tree))
+        exported = {
+            constant.value
+            for node in tree.body
+            if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"
+            for constant in ast.walk(node.value)
+            if isinstance(constant, ast.Constant)
+        }
+        looks_public = {name for name in names if not name.startswith("_")}
+        wrong += [f"{path.relative_to(PACKAGE)}: {name}" for name in sorted(looks_public - exported)]
+    assert not wrong, wrong
+
+
 def test_import_is_light() -> None:
     """Neither heavy packages nor the command line are loaded before they are asked for."""
     code = (

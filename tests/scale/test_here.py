@@ -20,7 +20,7 @@ from gbpn.errors import GbpnError, InputError
 from gbpn.predict.sources import Sensor
 from gbpn.scale.instructions import Instructions
 from gbpn.scale.storage import Patience, Storage, joined
-from gbpn.scale.worker import Worker
+from gbpn.scale.worker import ShardWorker
 
 
 @pytest.fixture
@@ -88,8 +88,8 @@ def test_a_second_start_does_only_what_is_missing(frames, instructions, tmp_path
     out = str(tmp_path / "out")
     call: dict[str, Any] = {"instructions": instructions, "batch": 2}
     source = str(frames / "color"), str(frames / "depth"), out
-    whole = Worker.shard
-    monkeypatch.setattr(Worker, "shard", lambda self, n: whole(self, n) if n < 2 else 1 / 0)
+    whole = ShardWorker.shard
+    monkeypatch.setattr(ShardWorker, "shard", lambda self, n: whole(self, n) if n < 2 else 1 / 0)
     with pytest.raises(ZeroDivisionError):
         gbpn.scale.complete(*source, **call)
     monkeypatch.undo()
@@ -340,9 +340,9 @@ def test_a_worker_with_other_weights_or_another_disk_is_refused(frames, instruct
     gbpn.scale.complete(str(frames / "color"), str(frames / "depth"), out, instructions=instructions)
     facts = json.loads((tmp_path / "out" / "gbpn" / "run.json").read_text())
     with pytest.raises(InputError, match=r"other iterations than the run.*on every machine"):
-        Worker(replace(instructions, iterations="1,1"), Worklist(output=out, facts=facts))
+        ShardWorker(replace(instructions, iterations="1,1"), Worklist(output=out, facts=facts))
     with pytest.raises(InputError, match=r"does not see .*elsewhere.*share"):
-        Worker(instructions, Worklist(output=str(tmp_path / "elsewhere"), facts=facts))
+        ShardWorker(instructions, Worklist(output=str(tmp_path / "elsewhere"), facts=facts))
 
 
 def test_files_travel_with_the_instructions(frames, instructions, weights, tmp_path) -> None:

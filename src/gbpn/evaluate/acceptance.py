@@ -16,8 +16,12 @@ from gbpn.metrics.uncertainty import FRACTIONS
 __all__ = [
     "COVERED",
     "LOOKED_AT",
+    "OTHERS",
+    "ROOMS",
     "SETTINGS",
+    "SHARP_ROOMS",
     "SIZES",
+    "STREET",
     "against_baselines",
     "one_point",
     "sizes",

@@ -16,7 +16,7 @@ from gbpn.scale.listing import listed, source_facts, tar_shards
 from gbpn.scale.records import ShardReport
 from gbpn.scale.storage import Storage, address, is_remote, local_path, require_arrow
 from gbpn.scale.summary import Summary
-from gbpn.scale.worker import Worker
+from gbpn.scale.worker import ShardWorker
 from gbpn.scale.worklist import Worklist, begin
 
 __all__ = ["ENGINES", "complete"]
@@ -123,7 +123,7 @@ def _reports_here(
     launch: str,
     opener: Callable[[], DepthCompleter] | None,
 ) -> Iterator[ShardReport]:
-    worker = Worker(instructions, worklist, storage=storage, launch=launch, opener=opener)
+    worker = ShardWorker(instructions, worklist, storage=storage, launch=launch, opener=opener)
     try:
         for shard in range(worklist.shards):
             yield worker.shard(shard)

@@ -13,7 +13,7 @@ from gbpn.errors import InputError
 from gbpn.formats.images import SUFFIXES
 from gbpn.predict.jobs import plan
 from gbpn.predict.sources import MEASUREMENTS
-from gbpn.scale.storage import Entry, Storage, address, base_name, is_remote, joined, local_path, parent
+from gbpn.scale.storage import Storage, StoredFile, address, base_name, is_remote, joined, local_path, parent
 from gbpn.scale.worklist import ListedFrame
 
 __all__ = ["MANIFESTS", "is_listed", "listed", "source_facts", "tar_shards"]
@@ -109,7 +109,7 @@ def _of_folders(source: str, sparse: str | None, storage: Storage, others: bool)
         yield ListedFrame(name=stem, image=entry.uri, sparse=named.get(stem, ""), problem=problem)
 
 
-def _found(source: str, suffixes: Sequence[str], what: str, storage: Storage) -> list[Entry]:
+def _found(source: str, suffixes: Sequence[str], what: str, storage: Storage) -> list[StoredFile]:
     if _suffix(source) in suffixes and "*" not in base_name(source):
         entry = storage.find(source)
         found = [] if entry is None else [entry]

@@ -18,7 +18,7 @@ from gbpn.predict.completer import DepthCompleter
 from gbpn.scale.instructions import Instructions
 from gbpn.scale.records import ShardReport
 from gbpn.scale.storage import Storage
-from gbpn.scale.worker import Worker
+from gbpn.scale.worker import ShardWorker
 from gbpn.scale.worklist import Worklist
 
 __all__ = ["Cluster", "reports_of_cluster"]
@@ -65,7 +65,7 @@ class _Actor:
         torch.set_num_threads(threads)
         self.problem = ""
         try:
-            self.worker = Worker(
+            self.worker = ShardWorker(
                 ray.get(instructions), worklist, storage=storage, launch=launch, opener=opener
             )
         except GbpnError as error:

@@ -13,7 +13,7 @@ from gbpn.predict.completer import DepthCompleter
 
 __all__ = ["Phases", "watched"]
 
-Answer = TypeVar("Answer")
+_Answer = TypeVar("_Answer")
 
 
 class Phases:
@@ -31,10 +31,10 @@ class Phases:
         finally:
             self.seconds[name] += time.perf_counter() - start
 
-    def timed(self, name: str, function: Callable[..., Answer]) -> Callable[..., Answer]:
+    def timed(self, name: str, function: Callable[..., _Answer]) -> Callable[..., _Answer]:
         """The same function, counted."""
 
-        def call(*arguments: Any, **options: Any) -> Answer:
+        def call(*arguments: Any, **options: Any) -> _Answer:
             with self.of(name):
                 return function(*arguments, **options)
 

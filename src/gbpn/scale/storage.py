@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
 
 __all__ = [
-    "Entry",
     "Patience",
     "Storage",
+    "StoredFile",
     "address",
     "base_name",
     "is_remote",
@@ -44,7 +44,7 @@ __all__ = [
     "require_arrow",
 ]
 
-Answer = TypeVar("Answer")
+_Answer = TypeVar("_Answer")
 
 _REFUSED = re.compile(
     r"ACCESS_DENIED|NO_SUCH|NOT_FOUND|INVALID|SIGNATURE|EXPIRED_TOKEN|UNRECOGNIZED_CLIENT|MISSING|MALFORMED"
@@ -81,7 +81,7 @@ class Patience:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Entry:
+class StoredFile:
     """A file that was found."""
 
     uri: str
@@ -169,35 +169,37 @@ class Storage:
         with self._lock:
             self.bytes_written += len(data)
 
-    def find(self, uri: str) -> Entry | None:
+    def find(self, uri: str) -> StoredFile | None:
         """The file at an address, or None."""
 
-        def look() -> Entry | None:
+        def look() -> StoredFile | None:
             if (path := local_path(uri)) is not None:
                 if not path.is_file():
                     return None
                 status = path.stat()
-                return Entry(uri=uri, size=status.st_size, changed=status.st_mtime_ns)
+                return StoredFile(uri=uri, size=status.st_size, changed=status.st_mtime_ns)
             from pyarrow.fs import FileType
 
             system, key = self._system(uri)
             info = system.get_file_info(key)
             if info.type != FileType.File:
                 return None
-            return Entry(uri=uri, size=info.size, changed=info.mtime_ns)
+            return StoredFile(uri=uri, size=info.size, changed=info.mtime_ns)
 
         return self._asked("find", uri, look)
 
-    def files(self, uri: str) -> list[Entry]:
+    def files(self, uri: str) -> list[StoredFile]:
         """The files directly in a folder, or those that the last part of the address matches; by name."""
         pattern = base_name(uri) if re.search(r"[*?\[]", base_name(uri)) else None
         folder = parent(uri) if pattern else uri
 
-        def look() -> list[Entry]:
+        def look() -> list[StoredFile]:
             if (path := local_path(folder)) is not None:
                 found = (file for file in sorted(path.iterdir()) if file.is_file())
                 return [
-                    Entry(uri=str(file), size=(status := file.stat()).st_size, changed=status.st_mtime_ns)
+                    StoredFile(
+                        uri=str(file), size=(status := file.stat()).st_size, changed=status.st_mtime_ns
+                    )
                     for file in found
                 ]
             from pyarrow.fs import FileSelector, FileType
@@ -205,7 +207,7 @@ class Storage:
             system, key = self._system(folder)
             listed = system.get_file_info(FileSelector(key))
             return [
-                Entry(uri=joined(folder, info.base_name), size=info.size, changed=info.mtime_ns)
+                StoredFile(uri=joined(folder, info.base_name), size=info.size, changed=info.mtime_ns)
                 for info in sorted(listed, key=lambda info: str(info.path))
                 if info.type == FileType.File
             ]
@@ -253,7 +255,7 @@ class Storage:
             return system, unquote(f"{parts.netloc}{parts.path}").rstrip("/")
         return system, FileSystem.from_uri(uri)[1].rstrip("/")
 
-    def _asked(self, what: str, uri: str, ask: Callable[[], Answer]) -> Answer:
+    def _asked(self, what: str, uri: str, ask: Callable[[], _Answer]) -> _Answer:
         """The answer, after as many requests as it takes and `patience` allows."""
         failures = 0
         while True:
@@ -281,7 +283,7 @@ class Storage:
 class _Ranges(io.RawIOBase):
     """A file of a bucket, some megabytes at a time, each asked for again where that fails."""
 
-    def __init__(self, storage: Storage, entry: Entry) -> None:
+    def __init__(self, storage: Storage, entry: StoredFile) -> None:
         super().__init__()
         self.storage, self.entry, self.place = storage, entry, 0
 

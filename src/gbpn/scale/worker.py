@@ -1,4 +1,4 @@
-"""`Worker`: one process that completes shards, with the single-frame code of `gbpn complete`.
+"""`ShardWorker`: one process that completes shards, with the single-frame code of `gbpn complete`.
 
 Inputs come and outputs go in threads while frames are computed. A shard's record is written when all its
 outputs are where they belong; whatever happens before that, the shard is done anew by somebody, with the same
@@ -44,7 +44,7 @@ from gbpn.scale.storage import Storage, address, base_name, is_remote, joined, l
 from gbpn.scale.tar_shards import TarSample, TarWriter, samples
 from gbpn.scale.worklist import ListedFrame, Worklist, own_file
 
-__all__ = ["Worker"]
+__all__ = ["ShardWorker"]
 
 _THREADS = 4
 """That talk to the storage."""
@@ -53,8 +53,8 @@ _AHEAD = 4
 _SCRATCH_ROOM = 1 << 31
 """Bytes that must be free in memory before unfinished files are kept there instead of on the disk."""
 _QUANTILES = (0.1, 0.5, 0.9)
-Answer = TypeVar("Answer")
-Item = TypeVar("Item")
+_Answer = TypeVar("_Answer")
+_Item = TypeVar("_Item")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,7 +70,7 @@ class _Fetched:
     problem: str = ""
 
 
-class Worker:
+class ShardWorker:
     """Completes shards of a list; `shard` never raises, but tells."""
 
     def __init__(
@@ -403,15 +403,15 @@ def _facts(outcome: Outcome, root: Path) -> dict[str, Any]:
     }
 
 
-def _following(items: Iterator[Item], _: object) -> Item | None:
+def _following(items: Iterator[_Item], _: object) -> _Item | None:
     return next(items, None)
 
 
 def _ahead(
-    pool: ThreadPoolExecutor, function: Callable[[Item], Answer], items: Iterable[Item]
-) -> Iterator[tuple[Item, Future[Answer]]]:
+    pool: ThreadPoolExecutor, function: Callable[[_Item], _Answer], items: Iterable[_Item]
+) -> Iterator[tuple[_Item, Future[_Answer]]]:
     """Answers in order, of which a few are asked for before their turn."""
-    waiting: deque[tuple[Item, Future[Answer]]] = deque()
+    waiting: deque[tuple[_Item, Future[_Answer]]] = deque()
     try:
         for item in items:
             waiting.append((item, pool.submit(function, item)))
