@@ -171,7 +171,10 @@ torch.rand(2, generator=g); torch.Generator().manual_seed(0); np.random.default_
 
 PRIVATE = {
     "gbp/scan.py": {"_higher_order_ops"},  # tests/gbp/test_scan.py
-    "gmcn/fused_convolution.py": {"_convolution_pointwise"},  # tests/gmcn/test_fused_convolution.py
+    "gmcn/fused_convolution.py": {  # tests/gmcn/test_fused_convolution.py
+        "_convolution_pointwise",
+        "_convolution_transpose_pointwise",
+    },
     "train/averaging.py": {"_foreach_add_", "_foreach_mul_"},  # tests/train/test_parts.py
 }
 """Private names of other packages in use. Each has a guard, with a plain way or an error without it, and a

@@ -34,6 +34,7 @@ def load(
     device: str | torch.device = "cpu",
     backend: str = "auto",
     fuse: bool = False,
+    precision: str = "float32",
     **overrides: Any,
 ) -> GBPN | AffineModel:
     """A model in evaluation mode from a name, a file, a folder or a hub id.
@@ -42,6 +43,7 @@ def load(
                a folder with `model.safetensors`; "owner/name[/folder]" on the Hugging Face hub
     config     name of the configuration for a file that has none inside (released files: "gbpn-2")
     fuse       merge batch norms for speed; the model can then not be trained
+    precision  of a fused model's convolutions: "float32", "bfloat16" or "auto", see `Model.use_precision`
     overrides  any field of the configuration, e.g. image_mean=(0, 0, 0) for images already normalised
     """
     path, hint = _find(source)
@@ -62,6 +64,8 @@ def load(
     model.use_backend(backend)
     if fuse:
         model.fuse()
+    if precision != "float32":
+        model.use_precision(precision)
     return model
 
 

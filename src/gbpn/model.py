@@ -16,8 +16,9 @@ from gbpn.distribution import DepthDistribution, SigmaCalibration
 from gbpn.errors import InputError
 from gbpn.gmcn import GMCN, MULTIPLE, Refiner, build_stage
 from gbpn.gmcn.affine import AffineNetwork, affine_fit
-from gbpn.gmcn.blocks import ConvNorm
+from gbpn.gmcn.blocks import ConvNorm, Convolution
 from gbpn.gmcn.efficientnet import EfficientNetEncoder
+from gbpn.gmcn.fused_convolution import PRECISIONS, has_bfloat16
 from gbpn.padding import PaddedImage
 from gbpn.pipeline import Pipeline
 from gbpn.validity import measured
@@ -37,6 +38,8 @@ class Model(nn.Module, ABC):
         self.calibration: SigmaCalibration | None = None
         self.card: dict[str, Any] = {}
         self.backend = "auto"
+        self.precision = "float32"
+        """Of the convolutions, see `use_precision`."""
 
     def forward(self, image: Tensor, sparse: Tensor, intrinsics: Tensor | None = None) -> DepthDistribution:
         """image [B, 3, H, W] RGB in [0, 1]; sparse [B, 1, H, W] metres, 0 where not measured; H, W ≥ 32.
@@ -73,6 +76,26 @@ class Model(nn.Module, ABC):
                 part.fold()
         self.requires_grad_(False)
         self.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        return self.use_precision(self.precision)
+
+    def use_precision(self: AnyModel, precision: str) -> AnyModel:
+        """Convolutions in "float32", "bfloat16", or "auto": bfloat16 where it is fast and was checked.
+
+        For fused models on CPUs. Input, heads, the field and inference stay float32; weights are kept as they
+        are, so one can go back. "auto" needs a processor that computes bfloat16 itself, and a card that says
+        what it changes (`bfloat16`, see `gbpn info`).
+        """
+        if precision not in ("auto", *PRECISIONS):
+            raise InputError(f"precision must be auto, {', '.join(PRECISIONS)}; got {precision!r}")
+        if precision == "auto":
+            precision = "bfloat16" if "bfloat16" in self.card and has_bfloat16() else "float32"
+        if precision != "float32" and not self.fused:
+            raise InputError(f"precision {precision} is for fused models: call fuse() first")
+        self.precision = precision
+        if self.fused:
+            for part in self.modules():
+                if isinstance(part, ConvNorm | Convolution):
+                    part.prepare(PRECISIONS[precision])
         return self
 
     @property

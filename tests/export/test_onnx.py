@@ -66,3 +66,15 @@ def test_what_has_no_field_or_too_few_pixels_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="form must be one of"):
         export(thin("shallow"), tmp_path, form="other")
     assert not list(tmp_path.iterdir())
+
+
+def test_every_part_of_a_model_is_written(tmp_path: Path) -> None:
+    """Learned edges, the depth-like map, density, corrections by iteration and attention."""
+    model, inputs = thin("small-prior"), tensors(64, 96)
+    export(model, tmp_path, form="pure", size=(64, 96))
+    whole = WholeModel(model.fuse())
+    with torch.no_grad():
+        wanted = whole(*inputs)
+    for name, got, eager in zip(whole.outputs, run(tmp_path / "model.onnx", inputs), wanted, strict=True):
+        near = np.isclose(got.astype(np.float64), eager.numpy(), rtol=1e-4, atol=1e-5)
+        assert near.mean() > 1 - 1e-3, (name, near.mean())

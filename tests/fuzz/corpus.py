@@ -223,13 +223,15 @@ def _exported() -> tuple[bytes, bytes]:
 
     network = b"network"
     entry = {
+        "name": "first",
         "file": "n.onnx",
         "sha256": hashlib.sha256(network).hexdigest(),
         "inputs": ["a"],
         "outputs": ["b"],
     }
     stored = {
-        "format": FORMAT, "version": VERSION, "form": "runtime", "networks": [entry], "card": {},
+        "format": FORMAT, "version": VERSION, "form": "runtime", "networks": [entry],
+        "card": {}, "precision": "float32",
         "config": named("small").as_dict(), "size": None, "multiple": 32, "smallest": 64,
         "calibration": {"knots": [-4, 4], "log_std": [2, -4], "relative": False},
     }  # fmt: skip

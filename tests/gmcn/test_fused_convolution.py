@@ -10,8 +10,9 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from gbpn.errors import InputError
 from gbpn.gmcn import fused_convolution as fused
-from gbpn.gmcn.blocks import ConvNorm, ResidualBlock
+from gbpn.gmcn.blocks import ConvNorm, Convolution, ResidualBlock
 from gbpn.gmcn.efficientnet import InvertedBottleneck
 from gbpn.gmcn.unit import GatedAttention
 from gbpn.model import build
@@ -34,26 +35,39 @@ def folded(module: nn.Module) -> nn.Module:
     for part in module.eval().modules():
         if isinstance(part, ConvNorm):
             part.fold()
-    module.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-    return module.requires_grad_(False)
+    module.requires_grad_(False).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    return prepared(module, torch.float32)
 
 
-@pytest.mark.parametrize(
-    "module",
-    [
-        ConvNorm(8, 16, activation=functional.gelu),
-        ConvNorm(8, 16, 1),
-        ConvNorm(8, 16, stride=2, padding="same", activation=functional.relu6),
-        ResidualBlock(8),
-        InvertedBottleneck(8, 8, 5, 1, 6),
-        GatedAttention(8, 8, head_channels=4, window=3, dilation=1, drop_path=0.5),
-    ],
-    ids=lambda module: type(module).__name__,
-)
+def prepared(module: nn.Module, dtype: torch.dtype) -> nn.Module:
+    for part in module.modules():
+        if isinstance(part, ConvNorm | Convolution):
+            part.prepare(dtype)
+    return module
+
+
+MODULES = [
+    ConvNorm(8, 16, activation=functional.gelu),
+    ConvNorm(8, 16, 1),
+    ConvNorm(8, 16, stride=2, padding="same", activation=functional.relu6),
+    ConvNorm(8, 8, 5, stride=2, groups=8, padding="same", activation=functional.relu6),
+    ConvNorm(8, 16, padding="replicate", activation=functional.gelu),
+    ConvNorm(8, 16, unshuffled=2, activation=functional.gelu),
+    ConvNorm(8, 16, 2, transposed=True),
+    Convolution(8, 16, 3),
+    ResidualBlock(8),
+    InvertedBottleneck(8, 8, 5, 1, 6),
+    InvertedBottleneck(8, 12, 3, 2, 6),
+    GatedAttention(8, 8, head_channels=4, window=3, dilation=1, drop_path=0.5),
+]
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda module: type(module).__name__)
 def test_fused_is_plain(module: nn.Module, monkeypatch: pytest.MonkeyPatch) -> None:
     module = folded(module)
     if isinstance(module, GatedAttention):
         nn.init.normal_(module.project.weight)
+        module.project.prepare(torch.float32)
     x = torch.randn(2, 8, 12, 14).to(memory_format=torch.channels_last)
     before = x.clone()
     inputs = (x, x) if isinstance(module, GatedAttention) else (x,)
@@ -67,33 +81,84 @@ def test_fused_is_plain(module: nn.Module, monkeypatch: pytest.MonkeyPatch) -> N
 
     monkeypatch.setattr(fused, "convolution", counted)
     got = module(*inputs)
+    assert got.dtype == torch.float32
+    narrow = prepared(module, torch.bfloat16)(*inputs)
     passes = len(calls)
     assert passes
     without_operators(monkeypatch)
-    torch.testing.assert_close(got, module(*inputs), rtol=1e-5, atol=1e-5)
+    plain = module(*inputs)
+    torch.testing.assert_close(got, plain, rtol=1e-5, atol=1e-5)
     assert len(calls) == passes
     assert torch.equal(x, before)
+    assert narrow.dtype == torch.bfloat16
+    assert 0 < float((narrow.float() - plain).abs().max() / plain.abs().max()) < 0.03
+    assert module.state_dict().keys() == {n for n, _ in module.named_parameters()} | {
+        n for n, _ in module.named_buffers()
+    }
+
+
+def test_a_sum_goes_with_plain_convolutions_only() -> None:
+    x = torch.randn(1, 4, 8, 8)
+    conv = fused.prepared(nn.Conv2d(4, 4, 3, padding=1), torch.float32)
+    up = fused.prepared(nn.ConvTranspose2d(4, 4, 2, stride=2), torch.float32)
+    for layer, activation in ((conv, functional.gelu), (up, None)):
+        with pytest.raises(ValueError, match="a sum goes together"):
+            fused.convolution(layer, x, activation, add=x)
+
+
+def test_last_layers_stay_wide() -> None:
+    module = Convolution(4, 4, 3, wide=True).requires_grad_(False)
+    module.prepare(torch.bfloat16)
+    assert module(torch.randn(1, 4, 8, 8).bfloat16()).dtype == torch.float32
+
+
+def test_precision_is_chosen_for_the_processor_and_the_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = build("small", width=0.25)
+    with pytest.raises(InputError, match="precision must be"):
+        model.use_precision("int8")
+    with pytest.raises(InputError, match="call fuse"):
+        model.use_precision("bfloat16")
+    model.fuse()
+    assert model.precision == "float32"
+    for checked in (False, True):
+        model.card = {"bfloat16": {}} if checked else {}
+        for able in (False, True):
+            monkeypatch.setattr("gbpn.model.has_bfloat16", lambda able=able: able)
+            assert model.use_precision("auto").precision == ("bfloat16" if checked and able else "float32")
+    assert model.use_precision("bfloat16").first.encoder.stem.layer.weight.dtype == torch.bfloat16
+    assert model.use_precision("float32").first.encoder.stem.layer.weight.dtype == torch.float32
+    assert all(tensor.dtype == torch.float32 for tensor in model.parameters())
+
+
+def test_no_processor_without_the_question(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch, "cpu", SimpleNamespace())
+    assert not fused.has_bfloat16()
+    monkeypatch.setattr(torch, "cpu", SimpleNamespace(_is_avx512_bf16_supported=lambda: True))
+    assert fused.has_bfloat16()
+    without_operators(monkeypatch)
+    assert not fused.has_bfloat16()
 
 
 def test_what_does_not_fit_takes_the_plain_way() -> None:
     x = torch.randn(1, 4, 8, 8)
-    replicated = nn.Conv2d(4, 4, 3, padding_mode="replicate", padding=1).requires_grad_(False)
-    assert fused.convolution(replicated, x) is None
-    assert fused.convolution(nn.Conv2d(4, 4, 3), x) is None  # wants gradients
-    assert fused.convolution(nn.Conv2d(4, 4, 3).requires_grad_(False), x.clone().requires_grad_()) is None
+    layer = fused.prepared(nn.Conv2d(4, 4, 3), torch.float32)
+    assert fused.convolution(layer, x) is not None
+    assert fused.convolution(None, x) is None
+    assert fused.convolution(layer, x.clone().requires_grad_()) is None
     with torch.no_grad():
-        assert fused.convolution(nn.Conv2d(4, 4, 3), x) is not None
-        assert fused.convolution(nn.Conv2d(4, 4, 3).double(), x.double()) is None
-        assert fused.convolution(nn.Conv2d(4, 4, 3), x, torch.sin) is None
-        assert fused.convolution(nn.ConvTranspose2d(4, 4, 2), x) is None
+        assert fused.convolution(layer, x.clone().requires_grad_()) is not None
+        assert fused.convolution(layer, x.double()) is None
+        assert fused.convolution(layer, x, torch.sin) is None
+    assert ConvNorm(4, 4).layer is None  # which learns
 
 
 @pytest.mark.parametrize("left", ["nothing", "default", "binary", "no oneDNN"])
 def test_a_torch_without_the_private_operators_takes_the_plain_way(
     left: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    conv, x = nn.Conv2d(4, 4, 3).requires_grad_(False), torch.randn(1, 4, 8, 8)
-    assert fused.convolution(conv, x) is not None
+    x = torch.randn(1, 4, 8, 8)
+    layer = fused.prepared(nn.Conv2d(4, 4, 3), torch.float32)
+    assert fused.convolution(layer, x) is not None
     if left == "no oneDNN":
         monkeypatch.setattr(torch.backends.mkldnn, "is_available", lambda: False)
     elif left == "nothing":
@@ -101,7 +166,7 @@ def test_a_torch_without_the_private_operators_takes_the_plain_way(
     else:  # only one of the two forms
         form = SimpleNamespace(**{left: torch.relu})
         monkeypatch.setattr(torch.ops, "mkldnn", SimpleNamespace(_convolution_pointwise=form))
-    assert fused.convolution(conv, x) is None
+    assert fused.convolution(layer, x) is None
 
 
 @pytest.mark.parametrize("name", ["gbpn-2", "small-2"])
@@ -117,6 +182,11 @@ def test_a_fused_model_answers_like_the_plain_one(name: str, monkeypatch: pytest
     with torch.no_grad():
         plain = model(image, sparse)
         quick = model.fuse()(image, sparse)
+        narrow = model.use_precision("bfloat16")(image, sparse)
+        off = (narrow.mean - plain.mean).abs() / plain.mean
+        assert narrow.mean.dtype == torch.float32
+        assert float(off.max()) > 0
+        assert float(off.median()) < 1e-2
         without_operators(monkeypatch)
         without = model(image, sparse)
     for answer in (quick, without):

@@ -50,32 +50,34 @@ def test_the_answers_are_those_of_torch(exported: Path, engine: str, size: tuple
         np.testing.assert_allclose(got.astype(np.float64), expected, rtol=0, atol=METRES, err_msg=name)
 
 
-def test_a_model_with_learned_edges_and_a_size_of_its_own(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["gbpn-2", "small-prior"])
+def test_a_model_with_learned_edges_and_a_size_of_its_own(name: str, tmp_path: Path) -> None:
     installed("onnxruntime")
     pytest.importorskip("onnxscript", reason="needs pip install gbpn[onnx]")
     from gbpn.export import export
 
-    export(thin("gbpn-2"), tmp_path, size=(50, 70), precision="float32")
+    export(thin(name), tmp_path, size=(50, 70), precision="float32")
     completer = DepthCompleter(tmp_path, engine="onnxruntime", threads=1)
-    result, torch_result = completer(*arrays(50, 70)), wanted((50, 70), "gbpn-2")
-    for name in MAPS:
-        got, expected = getattr(result, name).astype(np.float64), getattr(torch_result, name)
-        np.testing.assert_allclose(got, expected, rtol=0, atol=METRES, err_msg=name)
+    result, torch_result = completer(*arrays(50, 70)), wanted((50, 70), name)
+    for what in MAPS:
+        got, expected = getattr(result, what).astype(np.float64), getattr(torch_result, what)
+        np.testing.assert_allclose(got, expected, rtol=0, atol=METRES, err_msg=what)
     with pytest.raises(InputError, match="for which this folder was exported"):
         completer(*arrays(64, 64))
 
 
-def test_weights_in_half_precision_take_half_the_space(exported: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("precision", ["float16", "bfloat16"])
+def test_weights_in_half_precision_take_half_the_space(exported: Path, precision: str) -> None:
     installed("onnxruntime")
     onnx = pytest.importorskip("onnx", reason="needs pip install gbpn[onnx]")
     import onnxruntime
 
-    from gbpn.export.onnx_files import store_half
+    from gbpn.export.onnx_files import store_narrow
 
     model = onnx.load(exported / "first.onnx")
-    store_half(model)
+    store_narrow(model, precision)
     onnx.checker.check_model(model)
-    assert model.ByteSize() < 0.6 * (exported / "first.onnx").stat().st_size
+    assert model.ByteSize() < 0.65 * (exported / "first.onnx").stat().st_size
     rng = np.random.default_rng(0)
     inputs = {
         "image": rng.standard_normal((1, 3, 32, 64)).astype(np.float32),
@@ -85,7 +87,7 @@ def test_weights_in_half_precision_take_half_the_space(exported: Path, tmp_path:
         onnxruntime.InferenceSession(source, providers=["CPUExecutionProvider"]).run(["residual"], inputs)[0]
         for source in ((exported / "first.onnx").read_bytes(), model.SerializeToString())
     )
-    assert 0 < np.abs(wide - narrow).max() < 0.01 * np.abs(wide).max()
+    assert 0 < np.abs(wide - narrow).max() < 0.02 * np.abs(wide).max()
 
 
 HIDDEN = """
@@ -121,6 +123,22 @@ def test_it_works_where_torch_cannot_be_imported(exported: Path, tmp_path: Path)
             )
 
 
+def test_openvino_computes_in_bfloat16(exported: Path) -> None:
+    installed("openvino")
+    frame = arrays(64, 96)
+    narrow = DepthCompleter(exported, engine="openvino", threads=1, precision="bfloat16")(*frame)
+    wide = DepthCompleter(exported, engine="openvino", threads=1)
+    assert wide.precision == "float32"
+    expected = wide(*frame)
+    off = np.abs(narrow.depth - expected.depth) / expected.depth
+    assert np.array_equal(narrow.observed, expected.observed)
+    assert np.median(off) < 1e-2
+    with pytest.raises(InputError, match="use openvino"):
+        DepthCompleter(exported, engine="onnxruntime", precision="bfloat16")
+    with pytest.raises(InputError, match="precision must be"):
+        DepthCompleter(exported, precision="int8")
+
+
 def test_points_arrays_and_cameras(exported: Path) -> None:
     installed("onnxruntime")
     completer = DepthCompleter(exported, threads=1)
@@ -146,7 +164,7 @@ def test_points_arrays_and_cameras(exported: Path) -> None:
 
 
 def test_a_damaged_or_foreign_folder_is_refused(exported: Path, tmp_path: Path) -> None:
-    with pytest.raises(CheckpointError, match="gbpn export wrote"):
+    with pytest.raises(CheckpointError, match="no such manifest"):
         DepthCompleter(tmp_path)
     damaged = tmp_path / "damaged"
     shutil.copytree(exported, damaged)

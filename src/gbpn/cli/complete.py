@@ -108,6 +108,13 @@ def complete(
         str,
         typer.Option(help="torch, or for a folder of gbpn export as weights: onnxruntime or openvino."),
     ] = "torch",
+    precision: Annotated[
+        str,
+        typer.Option(
+            help="Of the convolutions: float32, bfloat16, or auto: bfloat16 where the processor computes it "
+            "itself and the weights were checked with it."
+        ),
+    ] = "auto",
     cloud: Annotated[bool, typer.Option("--cloud", help="Also write a coloured point cloud (.ply).")] = False,
     also: Annotated[
         list[str] | None,
@@ -252,7 +259,7 @@ def complete(
             video, frames = _film_frames(image, sensor, sparse, how["tolerance"])
         else:
             frames = plan(image, sparse, others=bool(points), **how)
-        completer = open_completer(weights, device, solver, iterations, outliers, engine)
+        completer = open_completer(weights, device, solver, iterations, outliers, engine, precision)
         if stream:
             if workers > 1 or engine != "torch":
                 raise InputError("--stream takes frames one after the other, with --workers 1 --engine torch")

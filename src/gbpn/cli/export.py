@@ -23,7 +23,11 @@ def export(
         str, typer.Option(help="HxW of the images it will see, such as 256x320, or dynamic.")
     ] = "dynamic",
     precision: Annotated[
-        str, typer.Option(help="Stored weights: float32, or float16 for half the size.")
+        str,
+        typer.Option(
+            help="Stored weights: float32; bfloat16 or float16 for half the size. OpenVINO then computes "
+            "bfloat16 as such."
+        ),
     ] = "float32",
 ) -> None:
     """Write a model for other runtimes: ONNX files and a manifest with configuration and checksums."""

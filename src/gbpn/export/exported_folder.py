@@ -18,7 +18,7 @@ from gbpn.atomic_files import write_text
 from gbpn.camera import default_intrinsics
 from gbpn.config import ModelConfig
 from gbpn.errors import InputError
-from gbpn.export.networks import SEEN, FirstNetwork, SecondNetwork, WholeModel
+from gbpn.export.networks import SEEN, FieldNetwork, FirstNetwork, SecondNetwork, WholeModel
 from gbpn.export.onnx_files import exported_program, require_packages, write_onnx
 from gbpn.gmcn import MULTIPLE
 from gbpn.model import GBPN, Model
@@ -28,8 +28,8 @@ from gbpn.runtime.manifest import FORMAT, MANIFEST, VERSION
 __all__ = ["FORMS", "PRECISIONS", "export", "smallest_multiple"]
 
 FORMS = ("pure", "runtime")
-PRECISIONS = ("float32", "float16")
-"""How weights are stored; all is computed in float32."""
+PRECISIONS = ("float32", "bfloat16", "float16")
+"""How weights are stored. Engines compute in float32; OpenVINO in bfloat16 where weights are stored so."""
 
 
 def export(
@@ -63,7 +63,7 @@ def export(
     (folder / MANIFEST).unlink(missing_ok=True)
     model = copy.deepcopy(model).cpu().use_backend("scan").fuse()
     write = _write_pure if form == "pure" else _write_networks
-    networks = write(model, folder, size, precision == "float16")
+    networks = write(model, folder, size, precision)
     manifest = {
         "format": FORMAT,
         "version": VERSION,
@@ -84,50 +84,60 @@ def export(
 
 def smallest_multiple(config: ModelConfig) -> int:
     """Multiples of 32 from which on one graph serves all sizes: attention windows must fit undiminished."""
-    if config.encoder != "global-local" or config.block == "convolution":
-        return 1
-    needed = [config.window * max(steps) << level for level, steps in enumerate(config.dilations, 1)]
+    needed = [1]
+    if config.encoder == "global-local" and config.block != "convolution":
+        needed += [config.window * max(steps) << level for level, steps in enumerate(config.dilations, 1)]
+    if config.stages == 2 and config.second_stage == "refine":
+        needed += [config.window << level for level, units in enumerate(config.refine_units, 1) if units]
     return -(-max(needed) // MULTIPLE)
 
 
-def _write_pure(model: GBPN, folder: Path, size: tuple[int, int] | None, half: bool) -> list[dict[str, Any]]:
+def _write_pure(
+    model: GBPN, folder: Path, size: tuple[int, int] | None, precision: str
+) -> list[dict[str, Any]]:
     whole = WholeModel(model)
     height, width = size or _traced_size(model.config)
     example = (*_image(height, width), torch.ones(1, 1, height, width))
     inputs = example[0], example[2], example[1]
-    return [_write(whole, "model", folder, inputs, ("image", "sparse", "intrinsics"), model, size, half)]
+    return [_write(whole, "model", folder, inputs, ("image", "sparse", "intrinsics"), model, size, precision)]
 
 
 def _write_networks(
-    model: GBPN, folder: Path, size: tuple[int, int] | None, half: bool
+    model: GBPN, folder: Path, size: tuple[int, int] | None, precision: str
 ) -> list[dict[str, Any]]:
     height, width = size or _traced_size(model.config)
     height, width = (side + -side % MULTIPLE for side in (height, width))
     image, intrinsics = _image(height, width)
     first = FirstNetwork(model)
     written = [
-        _write(first, "first", folder, (image, intrinsics), ("image", "intrinsics"), model, size, half)
+        _write(first, "first", folder, (image, intrinsics), ("image", "intrinsics"), model, size, precision)
     ]
+    with torch.no_grad():
+        drawn = dict(zip(first.outputs, first(image, intrinsics), strict=True))
+    if model.first.response is not None:
+        field = FieldNetwork(model)
+        given = (torch.ones(1, 1, height, width), tuple(drawn[name] for name in field.drawn))
+        written.append(
+            _write(field, "field", folder, given, ("measured", *field.drawn), model, size, precision)
+        )
     if model.second is None:
         return written
     second = SecondNetwork(model)
-    with torch.no_grad():
-        drawn = dict(zip(first.outputs, first(image, intrinsics), strict=True))
     maps = (torch.ones(1, 1, height, width) for _ in range(3))
     inputs = (image, intrinsics, *maps, tuple(drawn[name] for name in second.carried))
     names = (*SEEN, *second.carried)
-    return [*written, _write(second, "second", folder, inputs, names, model, size, half)]
+    return [*written, _write(second, "second", folder, inputs, names, model, size, precision)]
 
 
 def _write(
-    network: FirstNetwork | SecondNetwork | WholeModel,
+    network: FirstNetwork | FieldNetwork | SecondNetwork | WholeModel,
     name: str,
     folder: Path,
     inputs: tuple[Any, ...],
     names: tuple[str, ...],
     model: GBPN,
     size: tuple[int, int] | None,
-    half: bool,
+    precision: str,
 ) -> dict[str, Any]:
     """One ONNX file, and what the manifest says of it."""
     program = exported_program(
@@ -137,8 +147,9 @@ def _write(
         smallest=smallest_multiple(model.config),
     )
     path = folder / f"{name}.onnx"
-    write_onnx(program, path, inputs=names, outputs=network.outputs, half=half)
+    write_onnx(program, path, inputs=names, outputs=network.outputs, precision=precision)
     return {
+        "name": name,
         "file": path.name,
         "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
         "inputs": list(names),

@@ -11,12 +11,14 @@ from gbpn.distribution import SigmaCalibration
 from gbpn.gmcn import GMCN, FieldParameters, HeadMaps, Refiner, SecondStageInput
 from gbpn.gmcn.field_parameters import ChannelLayout
 from gbpn.model import GBPN
-from gbpn.mrf import LocalEdges
+from gbpn.mrf import LocalEdges, NonLocalEdges, SymmetricEdges
 
-__all__ = ["SEEN", "FirstNetwork", "SecondNetwork", "WholeModel", "stated_std"]
+__all__ = ["DRAWN", "SEEN", "FieldNetwork", "FirstNetwork", "SecondNetwork", "WholeModel", "stated_std"]
 
 SEEN = SecondStageInput._fields
 """What the second network looks at besides what the first one hands on."""
+DRAWN = "drawn_"
+"""Before the name of what the density of the measurements has yet to change."""
 
 
 def _field_names(layout: ChannelLayout) -> tuple[str, ...]:
@@ -39,7 +41,10 @@ def _carried_names(model: GBPN) -> tuple[str, ...]:
 
 def _drawn(parameters: FieldParameters) -> tuple[Tensor, ...]:
     """In the order of `_field_names`, both directions of every edge written out."""
-    local: LocalEdges = parameters.local.directed()
+    return _as_tensors(parameters, parameters.local.directed())
+
+
+def _as_tensors(parameters: FieldParameters, local: LocalEdges | SymmetricEdges) -> tuple[Tensor, ...]:
     near = (parameters.unary, parameters.residual, local.weight, local.difference, local.damping)
     if (far := parameters.nonlocal_) is not None:
         return (*near, far.weight, far.difference, far.offset, far.damping)
@@ -47,20 +52,63 @@ def _drawn(parameters: FieldParameters) -> tuple[Tensor, ...]:
 
 
 class FirstNetwork(nn.Module):
-    """The first stage: normalised image [1, 3, H, W] and intrinsics [1, 3, 3] → field and what is carried."""
+    """The first stage: normalised image [1, 3, H, W] and intrinsics [1, 3, 3] → field and what is carried.
+
+    Where the density of the measurements changes the field, `FieldNetwork` makes it of what is drawn here.
+    """
 
     def __init__(self, model: GBPN) -> None:
         super().__init__()
         self.network = model.first
-        self.outputs = (*_field_names(model.first.layout), *_carried_names(model))
+        names = _field_names(model.first.layout)
+        if model.first.response is not None:
+            names = FieldNetwork(model).drawn
+        self.outputs = (*names, *_carried_names(model))
 
     def forward(self, image: Tensor, intrinsics: Tensor) -> tuple[Tensor, ...]:
         parameters = self.network.draw(image, intrinsics)
         assert parameters.maps is not None
         maps = {f"maps_{name}": tensor for name, tensor in parameters.maps.by_name().items()}
         features = {f"feature_{n}": tensor for n, tensor in enumerate(parameters.features)}
-        drawn = _drawn(parameters)
+        if self.network.response is None:
+            drawn = _drawn(parameters)
+        else:
+            drawn = _as_tensors(parameters, parameters.local)
+            drawn += () if parameters.prior is None else (parameters.prior,)
         return (*drawn, *({**maps, **features}[name] for name in self.outputs[len(drawn) :]))
+
+
+class FieldNetwork(nn.Module):
+    """What the first stage has drawn, and where there are measurements [1, 1, H, W] (above 0) → its field."""
+
+    def __init__(self, model: GBPN) -> None:
+        super().__init__()
+        assert model.first.response is not None
+        self.response, self.layout = model.first.response, model.first.layout
+        self.outputs = _field_names(self.layout)
+        self.drawn = tuple(f"{DRAWN}{name}" for name in self.outputs)
+        self.drawn += (f"{DRAWN}prior",) if self.layout.prior else ()
+
+    def forward(self, measured: Tensor, drawn: Sequence[Tensor]) -> tuple[Tensor, ...]:
+        maps = dict(zip((name.removeprefix(DRAWN) for name in self.drawn), drawn, strict=True))
+
+        def edges(kind: str, *names: str) -> dict[str, Tensor]:
+            return {name: maps[f"{kind}_{name}"] for name in names}
+
+        near = edges("local", "weight", "difference", "damping")
+        symmetric = self.layout.edges == "symmetric"
+        far = None
+        if self.layout.nonlocal_edges:
+            far = NonLocalEdges(**edges("nonlocal", "weight", "difference", "offset", "damping"))
+        parameters = FieldParameters(
+            unary=maps["unary"],
+            residual=maps["residual"],
+            local=SymmetricEdges(**near) if symmetric else LocalEdges(**near),
+            nonlocal_=far,
+            prior=maps.get("prior"),
+            responses=(self.response,),
+        )
+        return _drawn(parameters.responding(measured > 0))
 
 
 class SecondNetwork(nn.Module):
@@ -70,6 +118,7 @@ class SecondNetwork(nn.Module):
         super().__init__()
         assert model.second is not None
         self.network: GMCN | Refiner = model.second
+        self.response = model.first.response
         self.outputs = _field_names(model.second.layout)
         self.carried = _carried_names(model)
 
@@ -93,9 +142,10 @@ class SecondNetwork(nn.Module):
             nonlocal_=None,
             features=features,
             maps=HeadMaps(**maps) if maps else None,
+            responses=() if self.response is None else (self.response,),
         )
         seen = SecondStageInput(image, intrinsics, depth, confidence, measured)
-        return _drawn(self.network.redraw(seen, before))
+        return _drawn(self.network.redraw(seen, before).responding(measured > 0))
 
 
 class WholeModel(nn.Module):
@@ -125,6 +175,8 @@ def stated_std(calibration: SigmaCalibration, mean: Tensor, confidence_logit: Te
         calibration.knots, calibration.knots[1:], calibration.log_std, calibration.log_std[1:], strict=False
     )
     for low, high, before, after in pieces:
-        log_std = log_std + (confidence_logit - low).clamp(0, high - low) * ((after - before) / (high - low))
+        log_std = log_std + (confidence_logit - low).clamp(0.0, high - low) * (
+            (after - before) / (high - low)
+        )
     std = log_std.exp()
     return std * mean.abs() if calibration.relative else std

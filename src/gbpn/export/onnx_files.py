@@ -18,7 +18,7 @@ from torch.export import Dim, ExportedProgram
 from gbpn.atomic_files import replacing
 from gbpn.errors import BackendError
 
-__all__ = ["exported_program", "require_packages", "store_half", "write_onnx"]
+__all__ = ["exported_program", "require_packages", "store_narrow", "write_onnx"]
 
 _NEEDED = ("onnx", "onnxscript")
 _OPSET = 18
@@ -37,11 +37,12 @@ def exported_program(
     """The module as torch's own graph; every input is a tensor or a sequence of tensors.
 
     multiple  None: for the sizes of `inputs` only. Otherwise maps of `inputs[0]`'s size may have any height
-              and width that are multiples of this, from `smallest` multiples on, and others follow.
+              and width that are multiples of this, from `smallest` multiples on, and others follow; torch
+              itself wants two, a length of one being a case of its own.
     """
     shapes = None
     if multiple is not None:
-        sides = Dim("rows", min=smallest), Dim("columns", min=smallest)
+        sides = Dim("rows", min=max(smallest, 2)), Dim("columns", min=max(smallest, 2))
         units = inputs[0].shape[-2] // multiple, inputs[0].shape[-1] // multiple
         shapes = tuple(_free_sides(value, sides, units) for value in inputs)
     with torch.no_grad(), _quiet():
@@ -69,10 +70,10 @@ def write_onnx(
     *,
     inputs: Sequence[str],
     outputs: Sequence[str],
-    half: bool = False,
+    precision: str = "float32",
     facts: dict[str, str] | None = None,
 ) -> Path:
-    """One self-contained file. `half`: weights are stored in 16 bits and widened when it is loaded."""
+    """One self-contained file. Weights of a narrower `precision` are widened when it is loaded."""
     require_packages()
     onnx = importlib.import_module("onnx")
     with _quiet():
@@ -87,8 +88,8 @@ def write_onnx(
         )
     assert written is not None
     model = written.model_proto
-    if half:
-        store_half(model)
+    if precision != "float32":
+        store_narrow(model, precision)
     for key, value in (facts or {}).items():
         entry = model.metadata_props.add()
         entry.key, entry.value = key, value
@@ -98,23 +99,24 @@ def write_onnx(
     return path
 
 
-def store_half(model: Any) -> None:
-    """Weights of more than one dimension in float16, each followed by a cast to float32."""
+def store_narrow(model: Any, precision: str = "float16") -> None:
+    """Weights of more than one dimension in float16 or bfloat16, each followed by a cast to float32."""
     onnx = importlib.import_module("onnx")
-    graph, float16 = model.graph, onnx.TensorProto.FLOAT16
+    graph = model.graph
+    kind = {"float16": onnx.TensorProto.FLOAT16, "bfloat16": onnx.TensorProto.BFLOAT16}[precision]
     casts = []
     for tensor in graph.initializer:
         if tensor.data_type != onnx.TensorProto.FLOAT or len(tensor.dims) < 2:
             continue
-        name = tensor.name
-        narrow = onnx.numpy_helper.from_array(
-            onnx.numpy_helper.to_array(tensor).astype("float16"), f"{name}_half"
-        )
-        tensor.CopyFrom(narrow)
-        assert tensor.data_type == float16
+        name, dims = tensor.name, list(tensor.dims)
+        narrow = torch.from_numpy(onnx.numpy_helper.to_array(tensor).copy()).to(getattr(torch, precision))
+        tensor.Clear()
+        tensor.name, tensor.data_type = f"{name}_narrow", kind
+        tensor.dims.extend(dims)
+        tensor.raw_data = narrow.view(torch.int16).numpy().tobytes()
         casts.append(
             onnx.helper.make_node(
-                "Cast", [f"{name}_half"], [name], f"{name}_widened", to=onnx.TensorProto.FLOAT
+                "Cast", [f"{name}_narrow"], [name], f"{name}_widened", to=onnx.TensorProto.FLOAT
             )
         )
     nodes = [*casts, *graph.node]

@@ -12,7 +12,32 @@ from torch.nn.utils.fusion import fuse_conv_bn_weights
 
 from gbpn.gmcn import fused_convolution
 
-__all__ = ["ConvNorm", "DropPath", "ResidualBlock", "initialise"]
+__all__ = ["ConvNorm", "Convolution", "DropPath", "ResidualBlock", "initialise"]
+
+
+class Convolution(nn.Conv2d):
+    """A convolution without a norm, whose result may be added to another map.
+
+    `wide`: a last layer, in float32 also where the network is computed in bfloat16.
+    """
+
+    def __init__(
+        self, channels: int, out: int, kernel: int, *, bias: bool = True, wide: bool = False
+    ) -> None:
+        super().__init__(channels, out, kernel, padding=kernel // 2, bias=bias)
+        self.wide = wide
+        self.layer: fused_convolution.Layer | None = None
+
+    def prepare(self, dtype: torch.dtype) -> None:
+        """From now on weights stay as they are: compute in `dtype`."""
+        self.layer = fused_convolution.prepared(self, torch.float32 if self.wide else dtype)
+
+    def forward(self, x: Tensor, add: Tensor | None = None) -> Tensor:
+        """`add`: a map to add to the result."""
+        if (done := fused_convolution.convolution(self.layer, x, add=add)) is not None:
+            return done
+        x = super().forward(x)
+        return x if add is None else add + x
 
 
 class ConvNorm(nn.Module):
@@ -29,15 +54,20 @@ class ConvNorm(nn.Module):
         padding: str = "zeros",
         activation: Callable[[Tensor], Tensor] | None = None,
         transposed: bool = False,
+        unshuffled: int = 1,
         epsilon: float = 1e-5,
     ) -> None:
         """`transposed`: stride = kernel, no padding.
+
+        `unshuffled`: the convolution sees the input after `pixel_unshuffle`; `channels` are those before it.
 
         `padding`: "zeros" or "replicate", (kernel − 1)/2 pixels on each side; "same", as in TensorFlow: with
         stride 2 and an even size, one pixel less in front than behind.
         """
         super().__init__()
-        self.activation = activation
+        self.activation, self.unshuffled = activation, unshuffled
+        channels *= unshuffled**2
+        self.layer: fused_convolution.Layer | None = None
         self.margins: tuple[int, int, int, int] | None = None
         if transposed:
             self.conv: nn.Conv2d | nn.ConvTranspose2d = nn.ConvTranspose2d(
@@ -55,11 +85,12 @@ class ConvNorm(nn.Module):
 
     def forward(self, x: Tensor, add: Tensor | None = None) -> Tensor:
         """`add`: a map to add to the result."""
+        if (done := fused_convolution.convolution(self.layer, x, self.activation, add)) is not None:
+            return done
         if self.margins is not None:
             x = functional.pad(x, self.margins)
-        one_pass = fused_convolution.convolution(self.conv, x, self.activation, add) if self.folded else None
-        if one_pass is not None:
-            return one_pass
+        if self.unshuffled > 1:
+            x = functional.pixel_unshuffle(x, self.unshuffled)
         x = self._merged(x) if self._frozen else self.norm(self.conv(x))
         x = x if self.activation is None else self.activation(x)
         return x if add is None else add + x
@@ -112,6 +143,13 @@ class ConvNorm(nn.Module):
         )
         self.conv.weight, self.conv.bias = weight, bias
         self.norm = nn.Identity()
+
+    def prepare(self, dtype: torch.dtype) -> None:
+        """Once folded: weights stay as they are from now on, compute in `dtype`."""
+        if self.folded:
+            self.layer = fused_convolution.prepared(
+                self.conv, dtype, margins=self.margins, unshuffled=self.unshuffled
+            )
 
 
 class DropPath(nn.Module):

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from gbpn.gmcn.blocks import initialise
+from gbpn.gmcn.blocks import Convolution, initialise
 from gbpn.gmcn.decoder import UpLevel
 from gbpn.mrf import RING, SYMMETRIC_RING, LocalEdges, NonLocalEdges, SymmetricEdges, senders, shift
 
@@ -44,12 +44,12 @@ class PriorDecoder(nn.Module):
         super().__init__()
         _, *skips, coarsest = encoder_widths
         below = [*widths[1:], coarsest]
-        self.overview = nn.Conv2d(coarsest, coarsest, 1)  # of the image's mean: what kind of place it is
+        self.overview = Convolution(coarsest, coarsest, 1)  # of the image's mean: what kind of place it is
         self.levels = nn.ModuleList(
             UpLevel(below[level], skips[level], widths[level], activation=True)
             for level in range(len(widths))
         )
-        self.last = nn.Conv2d(widths[0], 1, 3, padding=1)
+        self.last = Convolution(widths[0], 1, 3, wide=True)
         initialise(self)
         nn.init.zeros_(self.last.weight)
 

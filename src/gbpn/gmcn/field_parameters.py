@@ -72,7 +72,7 @@ class FieldParameters:
         `noise`: their variance beyond what the network expects, in the field's unit squared.
         """
         if self.responses:
-            return replace(self._responding(measured), responses=(), prior=None).field(depth, measured, noise)
+            return self.responding(measured).field(depth, measured, noise)
         unary = self.unary if noise is None else self.unary / (1 + self.unary * noise)
         return MRF(
             depth=depth,
@@ -81,8 +81,10 @@ class FieldParameters:
             nonlocal_=self.nonlocal_,
         )
 
-    def _responding(self, measured: Tensor) -> FieldParameters:
-        """The parameters as the density of these measurements wants it."""
+    def responding(self, measured: Tensor) -> FieldParameters:
+        """The parameters as the density of these measurements wants them; nothing is left to respond."""
+        if not self.responses:
+            return self
         change = respond(self.responses, measured)
         local, far = self.local, self.nonlocal_
         by_edge = torch.unflatten(change.local, 1, (1,) * (local.weight.dim() - 3))  # [B, 1, (1,) 1, H, W]
@@ -93,7 +95,8 @@ class FieldParameters:
         if self.prior is not None:
             local = with_local_steps(local, self.prior, change.share)
             far = None if far is None else with_far_steps(far, self.prior, change.share)
-        return replace(self, unary=self.unary * change.unary, local=local, nonlocal_=far)
+        unary = self.unary * change.unary
+        return replace(self, unary=unary, local=local, nonlocal_=far, responses=(), prior=None)
 
     def prepared(self) -> FieldParameters:
         """With both directions of every edge written out once, where no measurement changes them later."""

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from gbpn.config import ModelConfig
-from gbpn.gmcn.blocks import ConvNorm, ResidualBlock, initialise
+from gbpn.gmcn.blocks import ConvNorm, Convolution, ResidualBlock, initialise
 from gbpn.gmcn.field_parameters import ChannelLayout, HeadMaps
 from gbpn.gmcn.upscale import Upscale
 
@@ -26,7 +26,7 @@ class Detail(nn.Module):
         self.up = ConvNorm(channels, width, 2, transposed=True)
         self.look = ConvNorm(3, width)
         self.mix = ConvNorm(width, width, activation=functional.gelu)
-        self.last = nn.Conv2d(width, sum(counts), 3, padding=1)
+        self.last = Convolution(width, sum(counts), 3, wide=True)
 
     def forward(self, features: Tensor, image: Tensor) -> tuple[Tensor, ...]:
         """features [B, C, H/2, W/2], image [B, 3, H, W] → one correction per map."""

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from gbpn.gmcn.blocks import Convolution
 from gbpn.gmcn.density import redamped
 from gbpn.mrf import LocalEdges, NonLocalEdges, SymmetricEdges
 
@@ -34,7 +35,7 @@ class IterationCorrections(nn.Module):
         super().__init__()
         self.iterations, self.nonlocal_edges = iterations, nonlocal_edges
         self.each = 1 + (1 + nonlocal_edges if nonlocal_edges else 0)
-        self.last = nn.Conv2d(channels, iterations * self.each, 3, padding=1)
+        self.last = Convolution(channels, iterations * self.each, 3, wide=True)
 
     def start(self) -> None:
         nn.init.zeros_(self.last.weight)

@@ -17,7 +17,7 @@ from torch.nn import functional
 
 from gbpn.config import ModelConfig
 from gbpn.errors import InputError
-from gbpn.gmcn.blocks import ConvNorm, ResidualBlock, initialise
+from gbpn.gmcn.blocks import ConvNorm, Convolution, ResidualBlock, initialise
 from gbpn.gmcn.density import DensityResponse
 from gbpn.gmcn.field_parameters import ChannelLayout, FieldParameters, HeadMaps
 from gbpn.gmcn.iteration_corrections import IterationCorrections
@@ -51,9 +51,9 @@ class Refiner(nn.Module):
             )
         widths = config.refine_widths
         gelu = functional.gelu
-        self.inputs = ConvNorm(4 * CUES, widths[0], activation=gelu)
+        self.inputs = ConvNorm(CUES, widths[0], activation=gelu, unshuffled=2)
         self.adapters = nn.ModuleList(
-            nn.Conv2d(context, width, 1) for context, width in zip(context_widths, widths, strict=False)
+            Convolution(context, width, 1) for context, width in zip(context_widths, widths, strict=False)
         )
         self.down = nn.ModuleList()
         self.up = nn.ModuleList()
@@ -84,12 +84,13 @@ class Refiner(nn.Module):
     def redraw(self, seen: SecondStageInput, before: FieldParameters) -> FieldParameters:
         """The first stage's parameters, corrected with what its depth shows."""
         assert before.maps is not None
-        context = [adapt(features) for adapt, features in zip(self.adapters, before.features, strict=False)]
-        x = self.inputs(functional.pixel_unshuffle(cues(seen), 2)) + context[0]
+        known = list(zip(self.adapters, before.features, strict=False))
+        adapt, features = known[0]
+        x = adapt(features, add=self.inputs(cues(seen)))
         skips = []
-        for down, known in zip(self.down, context[1:], strict=True):
+        for down, (adapt, features) in zip(self.down, known[1:], strict=True):
             skips.append(x)
-            x = down(x) + known
+            x = adapt(features, add=down(x))
         quarter = x
         x = self._attend(len(self.up), x, before.features)
         for level in reversed(range(len(self.up))):

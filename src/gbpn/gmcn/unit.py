@@ -5,9 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from gbpn.gmcn import fused_convolution
 from gbpn.gmcn.attention import neighbourhood_attention
-from gbpn.gmcn.blocks import ConvNorm, DropPath, ResidualBlock
+from gbpn.gmcn.blocks import ConvNorm, Convolution, DropPath, ResidualBlock
 
 __all__ = ["GatedAttention", "GlobalLocalUnit"]
 
@@ -35,7 +34,7 @@ class GatedAttention(nn.Module):
         self.query_gate = ConvNorm(channels, channels + self.heads, 1)
         self.key_value = ConvNorm(source_channels, 2 * channels, 1)
         self.bias = nn.Parameter(torch.zeros(self.heads, 2 * window - 1, 2 * window - 1))
-        self.project = nn.Conv2d(channels, channels, 1, bias=False)
+        self.project = Convolution(channels, channels, 1, bias=False)
         self.drop_path = DropPath(drop_path)
 
     def initialise(self) -> None:
@@ -43,18 +42,23 @@ class GatedAttention(nn.Module):
         nn.init.zeros_(self.project.weight)
 
     def forward(self, x: Tensor, source: Tensor) -> Tensor:
-        query, gate = self.query_gate(x).split((self.channels, self.heads), dim=1)
-        key, value = self.key_value(source).chunk(2, dim=1)
+        query, gate = torch.split(_at_least_single(self.query_gate(x)), [self.channels, self.heads], dim=1)
+        key, value = _at_least_single(self.key_value(source)).chunk(2, dim=1)
         attended = neighbourhood_attention(
             query, key, value, self.bias, dilation=self.dilation, scale=self.scale, backend=self.backend
         )
         by_head = torch.unflatten(attended, 1, (self.heads, -1))  # [B, heads, size, H, W]
         gated = (by_head * gate.sigmoid().unsqueeze(2)).flatten(1, 2)
-        one_pass = None if self.training else fused_convolution.convolution(self.project, gated, add=x)
-        if one_pass is not None:
-            return one_pass
+        if not self.training:
+            alone: Tensor = self.project(gated, add=x)
+            return alone
         out: Tensor = x + self.drop_path(self.project(gated))
         return out
+
+
+def _at_least_single(maps: Tensor) -> Tensor:
+    """Attention needs float32 or float64, also where convolutions run in bfloat16."""
+    return maps.float() if maps.dtype == torch.bfloat16 and maps.device.type == "cpu" else maps
 
 
 class GlobalLocalUnit(nn.Module):

@@ -22,6 +22,8 @@ class Upscale(nn.ConvTranspose2d):
         self.backend = "auto"
 
     def forward(self, x: Tensor, output_size: list[int] | None = None) -> Tensor:
+        if x.dtype == torch.bfloat16 and self.weight.dtype == torch.float32:
+            x = x.float()  # heads are wide, also where the network before them is computed in bfloat16
         trains = torch.is_grad_enabled() and (x.requires_grad or self.weight.requires_grad)
         fast = COMPILED and x.device.type == "cpu" and x.dtype in (torch.float32, torch.float64)
         if trains or not fast or torch.compiler.is_compiling() or self.backend not in ("auto", "cpu"):

@@ -78,6 +78,7 @@ class DepthCompleter:
         solver: str = "gbp",
         iterations: int | tuple[int, ...] | None = None,
         outliers: str = "drop",
+        precision: str = "auto",
         **overrides: Any,
     ) -> DepthCompleter:
         """With weights by name, path or hub id, see `gbpn.load`.
@@ -85,10 +86,12 @@ class DepthCompleter:
         device      "auto" takes a GPU if there is one
         iterations  of each stage, if not as trained
         outliers    "drop": single measurements that the rest contradicts are not used; or "keep"
+        precision   of the convolutions: "float32", "bfloat16", or "auto": bfloat16 where the processor
+                    computes it itself and the weights were checked with it
         overrides   other fields of the configuration
         """
         device = usable_device(device)
-        model = load(source, device=device, fuse=True, **overrides)
+        model = load(source, device=device, fuse=True, precision=precision, **overrides)
         return cls(model, device=device, solver=solver, iterations=iterations or (), outliers=outliers)
 
     def __call__(

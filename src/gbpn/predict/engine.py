@@ -25,11 +25,21 @@ class EngineModel(Model):
     checksum: Tensor
 
     def __init__(
-        self, folder: str | os.PathLike[str], *, engine: str, iterations: tuple[int, ...] = ()
+        self,
+        folder: str | os.PathLike[str],
+        *,
+        engine: str,
+        iterations: tuple[int, ...] = (),
+        precision: str = "auto",
     ) -> None:
-        """engine: "onnxruntime", "openvino" or "auto"; iterations: of each stage, if not as trained."""
+        """engine: "onnxruntime", "openvino" or "auto"; iterations: of each stage, if not as trained;
+        precision: see `gbpn.runtime.DepthCompleter`."""
         completer = DepthCompleter(
-            folder, engine=engine, threads=torch.get_num_threads(), iterations=iterations
+            folder,
+            engine=engine,
+            threads=torch.get_num_threads(),
+            iterations=iterations,
+            precision=precision,
         )
         super().__init__(completer.config)
         self.completer = completer
@@ -39,7 +49,9 @@ class EngineModel(Model):
                 knots=stored.knots, log_std=stored.log_std, relative=stored.relative
             )
         self.card = completer.card
-        identity = hashlib.sha256(f"{completer.engine} {completer.manifest.checksum}".encode())
+        identity = hashlib.sha256(
+            f"{completer.engine} {completer.precision} {completer.manifest.checksum}".encode()
+        )
         # In the state, where other models have their weights: answers of other files are not taken for these.
         self.register_buffer("checksum", torch.tensor(list(identity.digest()), dtype=torch.uint8))
 

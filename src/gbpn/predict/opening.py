@@ -11,7 +11,13 @@ __all__ = ["open_completer"]
 
 
 def open_completer(
-    weights: str, device: str, solver: str, iterations: str | None, outliers: str, engine: str
+    weights: str,
+    device: str,
+    solver: str,
+    iterations: str | None,
+    outliers: str,
+    engine: str,
+    precision: str = "auto",
 ) -> DepthCompleter:
     """As the options of `gbpn complete` say it; `iterations` such as "5" or "3,5", None: as trained."""
     counts = None
@@ -21,14 +27,19 @@ def open_completer(
         except ValueError:
             raise InputError(f"--iterations wants counts such as 5 or 3,5; got {iterations!r}") from None
     if engine != "torch":
-        return _engine_completer(weights, device, solver, counts or (), engine)
+        return _engine_completer(weights, device, solver, counts or (), engine, precision)
     return DepthCompleter.from_pretrained(
-        weights, device=device, solver=solver, iterations=counts, outliers=outliers
+        weights,
+        device=device,
+        solver=solver,
+        iterations=counts,
+        outliers=outliers,
+        precision=precision,
     )
 
 
 def _engine_completer(
-    folder: str, device: str, solver: str, iterations: tuple[int, ...], engine: str
+    folder: str, device: str, solver: str, iterations: tuple[int, ...], engine: str, precision: str
 ) -> DepthCompleter:
     """Exported networks: on the processor, as trained, and with every measurement."""
     from gbpn.predict.engine import EngineModel  # needs an optional package
@@ -43,5 +54,5 @@ def _engine_completer(
             f"--engine {engine} wants --weights FOLDER as written by gbpn export; got {folder!r}: run "
             f"gbpn export {folder} -o exported, then --weights exported"
         )
-    model = EngineModel(folder, engine=engine, iterations=iterations)
+    model = EngineModel(folder, engine=engine, iterations=iterations, precision=precision)
     return DepthCompleter(model, iterations=model.completer.iterations, outliers="keep")

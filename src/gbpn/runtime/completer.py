@@ -14,7 +14,7 @@ from gbpn.errors import InputError
 from gbpn.held_out import drawn_patches, explain
 from gbpn.runtime.answer import CompletedMaps, sigmoid, stated_std
 from gbpn.runtime.depth_unit import DepthUnit
-from gbpn.runtime.engines import choose_engine, load_network
+from gbpn.runtime.engines import choose_engine, choose_precision, load_network
 from gbpn.runtime.frame import Frame, as_image, as_intrinsics, as_sparse
 from gbpn.runtime.inference import Beliefs, infer
 from gbpn.runtime.manifest import Manifest
@@ -51,12 +51,15 @@ class DepthCompleter:
         engine: str = "auto",
         threads: int | None = None,
         iterations: Sequence[int] = (),
+        precision: str = "auto",
     ) -> None:
         """
         folder      written by `gbpn export --form runtime`
         engine      of the networks: "onnxruntime", "openvino", or "auto": what is installed
         threads     None: as many as there are processors
         iterations  of each stage, if not as trained
+        precision   of the networks: "float32"; with OpenVINO also "bfloat16", for processors that compute it
+                    themselves; "auto": as the folder was exported
         """
         self.manifest = Manifest.read(Path(folder))
         self.config, self.card = self.manifest.config, self.manifest.card
@@ -68,9 +71,11 @@ class DepthCompleter:
                 f"{self.config.name!r} has {self.config.stages} stages: give as many counts of iterations "
                 f"above 0; got {self.iterations}"
             )
-        self._networks = [
-            load_network(self.engine, network, self.threads) for network in self.manifest.networks
-        ]
+        self.precision = choose_precision(precision, self.engine, self.manifest.precision)
+        self._networks = {
+            network.name: load_network(self.engine, network, self.threads, self.precision)
+            for network in self.manifest.networks
+        }
 
     def __call__(self, image: Any, sparse: Any, intrinsics: Any = None) -> CompletedMaps:
         """Complete one image.
@@ -92,7 +97,7 @@ class DepthCompleter:
     ) -> CompletedMaps:
         """The same for arrays as networks take them: [3, H, W] in [0, 1], [H, W] metres, [3, 3]; float32."""
         frame = Frame.of(image, intrinsics, self.manifest)
-        drawn = self._networks[0]({"image": frame.image, "intrinsics": frame.intrinsics})
+        drawn = self._networks["first"]({"image": frame.image, "intrinsics": frame.intrinsics})
         encoding = _Encoding(frame=frame, drawn=drawn)
         return CompletedMaps(
             *self._answer(encoding, sparse),
@@ -108,8 +113,10 @@ class DepthCompleter:
         depth = frame.padded(sparse)
         there = measured(depth)
         counted = unit.into(depth)
+        if (respond := self._networks.get("field")) is not None:
+            drawn = {**drawn, **respond({**drawn, "measured": there.astype(np.float32)})}
         beliefs = self._infer(0, drawn, counted, there, None)
-        if len(self._networks) == 2:
+        if (redraw := self._networks.get("second")) is not None:
             confidence = sigmoid(self._logit(beliefs, drawn))
             nothing = np.float32(0)
             seen = {
@@ -118,7 +125,7 @@ class DepthCompleter:
                 "measured": np.where(there, unit.seen(counted), nothing),
             }
             given = {**drawn, **seen, "image": frame.image, "intrinsics": frame.intrinsics}
-            drawn = self._networks[1](given)
+            drawn = redraw(given)
             beliefs = self._infer(1, drawn, counted, there, beliefs.messages)
         maps = unit.out(beliefs.mean), self._logit(beliefs, drawn), beliefs.precision
         return _Maps(*(np.ascontiguousarray(frame.cropped(values)[0, 0]) for values in maps))

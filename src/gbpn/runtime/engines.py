@@ -12,13 +12,15 @@ import numpy as np
 from gbpn.errors import BackendError, InputError
 from gbpn.runtime.manifest import Network
 
-__all__ = ["ENGINES", "Evaluate", "choose_engine", "load_network"]
+__all__ = ["ENGINES", "Evaluate", "choose_engine", "choose_precision", "load_network"]
 
 _Arrays = dict[str, np.ndarray]
 Evaluate = Callable[[Mapping[str, np.ndarray]], _Arrays]
 
 ENGINES = ("onnxruntime", "openvino")
 """In the order in which "auto" takes them."""
+_HINTS = {"float32": "f32", "bfloat16": "bf16"}
+"""What OpenVINO calls precisions."""
 
 
 def choose_engine(name: str) -> str:
@@ -34,9 +36,22 @@ def choose_engine(name: str) -> str:
     )
 
 
-def load_network(engine: str, network: Network, threads: int) -> Evaluate:
+def choose_precision(name: str, engine: str, stored: str) -> str:
+    """In which the networks are computed; `stored`: in which their weights were exported."""
+    if name not in ("auto", "float32", "bfloat16"):
+        raise InputError(f"precision must be auto, float32 or bfloat16; got {name!r}")
+    if name == "bfloat16" and engine != "openvino":
+        raise InputError(f"{engine} computes in float32 on processors: use openvino for bfloat16")
+    if name == "auto":
+        return "bfloat16" if stored == "bfloat16" and engine == "openvino" else "float32"
+    return name
+
+
+def load_network(engine: str, network: Network, threads: int, precision: str = "float32") -> Evaluate:
     """A network that is ready to be called, from several threads if need be."""
-    return (_onnxruntime if engine == "onnxruntime" else _openvino)(network, threads)
+    if engine == "onnxruntime":
+        return _onnxruntime(network, threads)
+    return _openvino(network, threads, precision)
 
 
 def _onnxruntime(network: Network, threads: int) -> Evaluate:
@@ -57,10 +72,10 @@ def _onnxruntime(network: Network, threads: int) -> Evaluate:
     return evaluate
 
 
-def _openvino(network: Network, threads: int) -> Evaluate:
+def _openvino(network: Network, threads: int, precision: str) -> Evaluate:
     package: Any = importlib.import_module("openvino")
     core = package.Core()
-    settings = {"INFERENCE_NUM_THREADS": threads, "INFERENCE_PRECISION_HINT": "f32"}
+    settings = {"INFERENCE_NUM_THREADS": threads, "INFERENCE_PRECISION_HINT": _HINTS[precision]}
     compiled = core.compile_model(core.read_model(str(network.path)), "CPU", settings)
 
     def evaluate(inputs: Mapping[str, np.ndarray]) -> _Arrays:

@@ -14,13 +14,15 @@ from gbpn.errors import CheckpointError
 
 __all__ = ["FORMAT", "MANIFEST", "VERSION", "Manifest", "Network", "SigmaCalibration"]
 
-MANIFEST, FORMAT, VERSION = "gbpn.json", "gbpn-export", 1
+MANIFEST, FORMAT, VERSION = "gbpn.json", "gbpn-export", 2
 
 
 @dataclass(frozen=True, kw_only=True)
 class Network:
     """One ONNX file."""
 
+    name: str
+    """"first" and "second" stage, or "field": what the density of the measurements makes of the first."""
     path: Path
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
@@ -40,10 +42,11 @@ class Manifest:
     """All but the networks themselves."""
 
     networks: tuple[Network, ...]
-    """Of each stage."""
     config: ModelConfig
     calibration: SigmaCalibration | None
     card: dict[str, Any]
+    precision: str
+    """Of the stored weights: float32, float16, or bfloat16, in which engines that can then compute."""
     size: tuple[int, int] | None
     """(H, W) of images; None: any, padded to multiples of `multiple` …"""
     multiple: int
@@ -70,6 +73,7 @@ class Manifest:
                 config=ModelConfig.from_dict(stored["config"]),
                 calibration=None if calibration is None else _calibration(calibration),
                 card=stored["card"],
+                precision=str(stored["precision"]),
                 size=None
                 if stored["size"] is None
                 else (_pixels(stored["size"][0]), _pixels(stored["size"][1])),
@@ -83,7 +87,12 @@ def _network(folder: Path, entry: dict[str, Any]) -> Network:
     path = folder / entry["file"]
     if hashlib.sha256(path.read_bytes()).hexdigest() != entry["sha256"]:
         raise CheckpointError(f"{path} is not the file that was exported: its checksum differs; export again")
-    return Network(path=path, inputs=tuple(entry["inputs"]), outputs=tuple(entry["outputs"]))
+    return Network(
+        name=str(entry["name"]),
+        path=path,
+        inputs=tuple(entry["inputs"]),
+        outputs=tuple(entry["outputs"]),
+    )
 
 
 def _pixels(stored: object) -> int:
