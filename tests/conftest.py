@@ -7,6 +7,7 @@ from pathlib import Path
 
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 os.environ.setdefault("TRITON_INTERPRET", "1")  # 0 runs the tests of kernels on a GPU
+os.environ["GBPN_WEIGHTS_LICENCE"] = "read"  # no note among the messages that tests look at
 
 import numpy as np
 import pytest

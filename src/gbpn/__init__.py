@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from gbpn.predict.live import Live
     from gbpn.sample import Sample
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "GBPN",

@@ -18,7 +18,7 @@ from gbpn.config import ModelConfig, named
 from gbpn.distribution import SigmaCalibration
 from gbpn.errors import CheckpointError, InputError
 from gbpn.model import GBPN, AffineModel, Model, from_config
-from gbpn.weights import hub, released
+from gbpn.weights import hub, licence, released
 from gbpn.weights.files import EMBEDDED, FORMAT, VERSION, read
 
 __all__ = ["load"]
@@ -47,6 +47,8 @@ def load(
     overrides  any field of the configuration, e.g. image_mean=(0, 0, 0) for images already normalised
     """
     path, hint = _find(source)
+    if path.parent == EMBEDDED:
+        licence.tell_once()
     with reading(path, "weight file", "tensors by name and their configuration", error=CheckpointError):
         tensors, metadata = read(path)
         base = _config_of(path, tensors, metadata, config or hint)
