@@ -1,1 +1,1 @@
-"""What a visitor sees first: pictures, film, plots and tables of README and site, all made by draw_face.py."""
+"""What a visitor sees first: pictures, film, plots and tables of README and site."""

@@ -30,7 +30,7 @@ def enlarged(picture: Array, factor: float) -> Image.Image:
 
 
 def with_points(panel: Image.Image, places: Array, paint: Array, radius: float) -> Image.Image:
-    """Discs of paint [N, 3] at places [N, 2] (x, y of the panel), in white rings; drawn large, then reduced."""
+    """Discs of paint [N, 3] at places [N, 2] (x, y), in white rings; drawn large, then reduced."""
     fine = 4
     layer = panel.resize((panel.width * fine, panel.height * fine), Image.Resampling.BICUBIC)
     draw = ImageDraw.Draw(layer)
@@ -44,7 +44,7 @@ def with_points(panel: Image.Image, places: Array, paint: Array, radius: float) 
 def card(
     panel: Image.Image, words: str, size: int, scale: tuple[float, float, str] | None = None
 ) -> Image.Image:
-    """The panel over a dark foot with its words and, where there are values, a colour scale (low, high, palette)."""
+    """The panel over a dark foot with its words and perhaps a colour scale (low, high, palette)."""
     foot = round(size * 1.9)
     out = Image.new("RGB", (panel.width, panel.height + foot), SHADE)
     out.paste(panel, (0, 0))

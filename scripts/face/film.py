@@ -22,6 +22,8 @@ HOLD, BLEND, END = 420, 60, 2200
 """Milliseconds that a step stands, that each picture between two steps stands, and that the last one does."""
 BETWEEN = 3
 FACTOR, WORDS, GAP = 1.25, 15, 10
+TOP = 1.0
+"""Metres of σ at which the colours end."""
 LARGEST = 2_000_000
 """Bytes."""
 
@@ -61,49 +63,56 @@ def draw(completer: DepthCompleter, path: Path) -> None:
     done = steps(completer)
     ends = [*done[1:], done[-1]]
     pages, durations = [], []
-    for step, following in zip(done, ends, strict=True):
-        pages.append(_page(step, step.depth, step.sigma))
+    photos = [_photo(step) for step in done]
+    photos_after = [*photos[1:], photos[-1]]
+    for step, following, photo, after in zip(done, ends, photos, photos_after, strict=True):
+        pages.append(_page(step, photo, step.depth, step.sigma))
         durations.append(HOLD)
         for number in range(1, BETWEEN + 1) if following is not step else ():
             share = number / (BETWEEN + 1)
             depth = (1 - share) * step.depth + share * following.depth
             sigma = np.exp((1 - share) * np.log(step.sigma) + share * np.log(following.sigma))
-            pages.append(_page(following, depth, sigma))
+            pages.append(_page(following, after, depth, sigma))
             durations.append(BLEND)
     durations[-1] = END
     pages[0].save(
-        path, save_all=True, append_images=pages[1:], duration=durations, loop=0, quality=62, method=6
+        path, save_all=True, append_images=pages[1:], duration=durations, loop=0, quality=62, method=4
     )
     assert path.stat().st_size <= LARGEST, path.stat().st_size
 
 
-def _page(step: Step, depth: Array, sigma: Array) -> Image.Image:
-    sample = scenes.load(SCENE)
-    assert sample.target is not None
-    low, high = pictures.value_range(sample.target[0].numpy())
+def _photo(step: Step) -> Image.Image:
+    """The photo with its points, and how many there are."""
+    low, high = _range()
     rows, columns = np.nonzero(step.sparse)
     paint = pictures.colours(step.sparse[rows, columns][None], low, high, pictures.DEPTH)[0]
     places = (np.stack([columns, rows], 1) + 0.5) * FACTOR
     radius = 5.0 if rows.size <= 40 else 5.0 * (40 / rows.size) ** 0.3
-    photo = canvas.with_points(canvas.enlarged(pictures.photo(sample.image), FACTOR), places, paint, radius)
-    top = 1.0
-    count = f"{rows.size} point" + "s" * (rows.size > 1)
+    photo = canvas.enlarged(pictures.photo(scenes.load(SCENE).image), FACTOR)
+    words = "1 point measured" if rows.size == 1 else f"{rows.size} points measured"
+    return canvas.card(canvas.with_points(photo, places, paint, radius), words, WORDS)
+
+
+def _page(step: Step, photo: Image.Image, depth: Array, sigma: Array) -> Image.Image:
+    low, high = _range()
+    depth_words = f"depth, errs by {_length(step.error)}"
+    sigma_words = f"± σ, typically {_length(float(np.median(sigma)))}"
+    shown = [
+        canvas.enlarged(pictures.colours(depth, low, high, pictures.DEPTH), FACTOR),
+        canvas.enlarged(pictures.colours(sigma, 0, TOP, pictures.ERROR), FACTOR),
+    ]
     cards = [
-        canvas.card(photo, f"{count} measured", WORDS),
-        canvas.card(
-            canvas.enlarged(pictures.colours(depth, low, high, pictures.DEPTH), FACTOR),
-            f"depth, errs by {_length(step.error)}",
-            WORDS,
-            (low, high, pictures.DEPTH),
-        ),
-        canvas.card(
-            canvas.enlarged(pictures.colours(sigma, 0, top, pictures.ERROR), FACTOR),
-            f"± σ, typically {_length(float(np.median(sigma)))}",
-            WORDS,
-            (0, top, pictures.ERROR),
-        ),
+        photo,
+        canvas.card(shown[0], depth_words, WORDS, (low, high, pictures.DEPTH)),
+        canvas.card(shown[1], sigma_words, WORDS, (0, TOP, pictures.ERROR)),
     ]
     return canvas.tiled([cards], GAP)
+
+
+def _range() -> tuple[float, float]:
+    target = scenes.load(SCENE).target
+    assert target is not None
+    return pictures.value_range(target[0].numpy())
 
 
 def _length(metres: float) -> str:

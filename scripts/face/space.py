@@ -18,9 +18,9 @@ _GROUND = (38, 42, 50)
 
 
 def seen_from(
-    result: CompletedDepth, size: tuple[int, int], yaw: float, pitch: float, back: float
+    result: CompletedDepth, size: tuple[int, int], *, yaw: float, pitch: float, back: float
 ) -> Image.Image:
-    """The points from a camera turned by `yaw` and `pitch` degrees about the middle, `back` metres behind."""
+    """From a camera turned by `yaw` and `pitch` degrees about the middle of the room, `back` metres behind."""
     points, paint = _points(result)
     middle = np.array([0.0, 0.0, float(np.median(result.depth))])
     a, b = np.deg2rad([yaw, pitch])
@@ -29,29 +29,15 @@ def seen_from(
     seen = (points - middle) @ (turn_x @ turn_y).T + middle + np.array([0, 0, back])
     fine = 2
     width, height = size[0] * fine, size[1] * fine
-    camera = result.intrinsics.numpy()
-    focal = float(camera[0, 0]) * width / result.depth.shape[1]
+    focal = float(result.intrinsics[0, 0]) * width / result.depth.shape[1]
     x = np.round(seen[:, 0] / seen[:, 2] * focal + width / 2).astype(int)
     y = np.round(seen[:, 1] / seen[:, 2] * focal + height / 2).astype(int)
     canvas = np.full((height, width, 3), _GROUND, np.uint8)
-    order = np.argsort(-seen[:, 2])
-    for dy in (0, 1):
-        for dx in (0, 1):  # far to near: the last one painted is the nearest
-            inside = order[
-                ((x + dx)[order] >= 0)
-                & ((x + dx)[order] < width)
-                & ((y + dy)[order] >= 0)
-                & ((y + dy)[order] < height)
-            ]
-            if dy == dx == 0:
-                canvas[y[inside], x[inside]] = paint[inside]
-                depth = np.full((height, width), np.inf)
-                depth[y[inside], x[inside]] = seen[inside, 2]
-                continue
-            near = seen[inside, 2] < depth[y[inside] + dy, x[inside] + dx]
-            chosen = inside[near]
-            canvas[y[chosen] + dy, x[chosen] + dx] = paint[chosen]
-            depth[y[chosen] + dy, x[chosen] + dx] = seen[chosen, 2]
+    x, y = np.concatenate([x, x + 1, x, x + 1]), np.concatenate([y, y, y + 1, y + 1])  # four pixels a point
+    far_to_near = np.argsort(np.tile(-seen[:, 2], 4), kind="stable")  # the last one painted is the nearest
+    inside = (x >= 0) & (x < width) & (y >= 0) & (y < height)
+    order = far_to_near[inside[far_to_near]]
+    canvas[y[order], x[order]] = paint[order % len(paint)]
     return Image.fromarray(canvas).resize(size, Image.Resampling.LANCZOS)
 
 
