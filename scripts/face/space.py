@@ -20,7 +20,7 @@ _GROUND = (38, 42, 50)
 def seen_from(
     result: CompletedDepth, size: tuple[int, int], *, yaw: float, pitch: float, back: float
 ) -> Image.Image:
-    """From a camera turned by `yaw` and `pitch` degrees about the middle of the room, `back` metres behind."""
+    """From a camera turned by `yaw` and `pitch` degrees about the middle, `back` metres behind."""
     points, paint = _points(result)
     middle = np.array([0.0, 0.0, float(np.median(result.depth))])
     a, b = np.deg2rad([yaw, pitch])

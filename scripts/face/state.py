@@ -1,0 +1,12 @@
+"""Which weights the shown numbers and pictures belong to."""
+
+from __future__ import annotations
+
+import hashlib
+
+from gbpn.weights.files import EMBEDDED
+
+
+def fingerprint() -> str:
+    """Of the embedded weights, short."""
+    return hashlib.sha256((EMBEDDED / "default.safetensors").read_bytes()).hexdigest()[:12]
