@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 import torch
 
+from gbpn import DepthCompleter, build
 from gbpn.distribution import DepthDistribution
+from gbpn.errors import InputError
 from gbpn.predict import resizing
 from gbpn.predict.inputs import FrameInputs
 
@@ -25,6 +27,47 @@ def test_only_what_is_too_large_is_reduced() -> None:
     assert resizing.reduction(3000, 3000) == pytest.approx(math.sqrt(resizing.MOST_PIXELS) / 3000)
 
 
+def test_the_working_size_goes_with_focal_length_and_density() -> None:
+    def scale(height: int, width: int, focal: float, count: int) -> float:
+        return resizing.working_scale(height, width, focal, count, trained=260)
+
+    assert scale(228, 304, 260, 500) == 1.0  # as trained
+    assert scale(456, 608, 520, 500) == pytest.approx(0.6)
+    assert scale(114, 152, 130, 500) == pytest.approx(2.0)
+    assert scale(228, 304, 260, 1) == scale(228, 304, 260, 30) == pytest.approx(0.5)
+    assert scale(114, 152, 130, 1) == 1.0
+    assert scale(456, 608, 520, 20000) == 1.0  # every measurement wants a pixel
+    for count in (1, 30, 500, 3000):  # one scene, one working size, whatever size it comes in
+        sizes = [side * scale(side, side * 2, focal, count) for side, focal in ((400, 520), (800, 1040))]
+        assert sizes[0] == pytest.approx(sizes[1], rel=1e-9) or scale(400, 800, 520, count) == 1.0
+    assert scale(2000, 3000, 9000, 1) * 2000 * scale(2000, 3000, 9000, 1) * 3000 >= 114 * 152 * 0.999
+    assert scale(6000, 8000, 260, 500) == resizing.reduction(6000, 8000)  # memory has the last word
+
+
+def test_a_completer_works_at_the_size_that_its_weights_ask_for() -> None:
+    model = build("small", width=0.25).eval()
+    seen: list[tuple[int, ...]] = []
+    completer = DepthCompleter(model)
+    original = completer._of_model
+
+    def noting(inputs: FrameInputs, sigmas: bool) -> DepthDistribution:
+        seen.append(inputs.size)
+        return original(inputs, sigmas)
+
+    completer._of_model = noting
+    image, sparse = torch.rand(3, 228, 304), torch.zeros(1, 228, 304)
+    sparse[0, 100, 120] = 2.0
+    camera = (520.0, 520.0, 152.0, 114.0)
+    plain = completer(image, sparse, camera)
+    model.card = {"trained_for": {"focal": 260.0}}
+    assert completer(image, sparse, camera).depth.shape == plain.depth.shape == (228, 304)
+    own = DepthCompleter(model, working_size="own")(image, sparse, camera)
+    assert seen == [(228, 304), (114, 152)]
+    assert np.array_equal(own.depth, plain.depth)
+    with pytest.raises(InputError, match="auto or own"):
+        DepthCompleter(model, working_size="half")
+
+
 def test_a_dropped_measurement_is_marked_where_it_was() -> None:
     small = answer(6, 8)
     dropped = torch.zeros(1, 1, 6, 8, dtype=torch.bool)
@@ -33,6 +76,9 @@ def test_a_dropped_measurement_is_marked_where_it_was() -> None:
     assert large is not None
     assert torch.nonzero(large[0, 0]).tolist() == [[4, 10], [4, 11], [5, 10], [5, 11]]
     assert resizing.enlarge(small, 12, 16).dropped is None
+    less = resizing.enlarge(replace(small, dropped=dropped), 3, 4).dropped
+    assert less is not None
+    assert torch.nonzero(less[0, 0]).tolist() == [[1, 2]]
 
 
 def test_what_was_not_observed_stays_so_and_all_else_is_interpolated() -> None:

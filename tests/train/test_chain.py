@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
@@ -52,7 +53,11 @@ def test_the_chain_ends_in_weights_that_say_what_they_are(made) -> None:
     assert config.density
     assert model.calibration is not None
     assert [stage["name"] for stage in model.card["stages"]] == ["first", "second", "prior", "field", "whole"]
-    assert model.card["trained_for"]["points"] == [1, 20000]
+    assert model.card["trained_for"] == {"points": [1, 20000], "depth": [0.3, 14.0], "focal": 260.0}
+    assert all(stage["hours"] > 0 for stage in model.card["stages"])
+    assert "cores" in model.card["made_with"]["machine"]
+    assert "command" not in model.card["made_with"]  # which would tell where things lay
+    assert str(made) not in json.dumps(model.card)
     image, sparse = torch.rand(1, 3, 64, 64), torch.zeros(1, 1, 64, 64)
     sparse[..., 20, 30] = 2.0
     with torch.inference_mode():

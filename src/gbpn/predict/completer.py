@@ -47,12 +47,18 @@ class DepthCompleter:
         solver: str = "gbp",
         iterations: int | tuple[int, ...] = (),
         outliers: str = "drop",
+        working_size: str = "auto",
     ) -> None:
         """
-        solver      "gbp" as trained, or "exact": the last field's exact mean, confidence as with "gbp"
-        iterations  of each stage, if not as trained
-        outliers    "drop": single measurements that the rest contradicts are not used; or "keep"
+        solver        "gbp" as trained, or "exact": the last field's exact mean, confidence as with "gbp"
+        iterations    of each stage, if not as trained
+        outliers      "drop": single measurements that the rest contradicts are not used; or "keep"
+        working_size  "auto": by focal length and number of measurements, for weights whose card states the
+                      focal length of their training, see `resizing.working_scale`; "own": the picture's
         """
+        if working_size not in ("auto", "own"):
+            raise InputError(f"working_size must be auto or own; got {working_size!r}")
+        self.working_size = working_size
         self.model = model.eval().to(device)
         self.device = torch.device(device)
         self.solver = solver
@@ -79,20 +85,29 @@ class DepthCompleter:
         iterations: int | tuple[int, ...] | None = None,
         outliers: str = "drop",
         precision: str = "auto",
+        working_size: str = "auto",
         **overrides: Any,
     ) -> DepthCompleter:
         """With weights by name, path or hub id, see `gbpn.load`.
 
-        device      "auto" takes a GPU if there is one
-        iterations  of each stage, if not as trained
-        outliers    "drop": single measurements that the rest contradicts are not used; or "keep"
-        precision   of the convolutions: "float32", "bfloat16", or "auto": bfloat16 where the processor
-                    computes it itself and the weights were checked with it
-        overrides   other fields of the configuration
+        device        "auto" takes a GPU if there is one
+        iterations    of each stage, if not as trained
+        outliers      "drop": single measurements that the rest contradicts are not used; or "keep"
+        precision     of the convolutions: "float32", "bfloat16", or "auto": bfloat16 where the processor
+                      computes it itself and the weights were checked with it
+        working_size  "auto": the size at which pictures are best completed; or "own"
+        overrides     other fields of the configuration
         """
         device = usable_device(device)
         model = load(source, device=device, fuse=True, precision=precision, **overrides)
-        return cls(model, device=device, solver=solver, iterations=iterations or (), outliers=outliers)
+        return cls(
+            model,
+            device=device,
+            solver=solver,
+            iterations=iterations or (),
+            outliers=outliers,
+            working_size=working_size,
+        )
 
     def __call__(
         self,
@@ -186,10 +201,10 @@ class DepthCompleter:
 
     def _answer(self, inputs: FrameInputs, sigmas: bool) -> DepthDistribution:
         height, width = inputs.size
-        factor = resizing.reduction(height, width)
+        factor = self._scale(inputs)
         seen = inputs if factor == 1 else resizing.reduced(inputs, factor)
         answer = self._of_model(seen, sigmas)
-        if factor < 1:
+        if factor != 1:
             answer = resizing.enlarge(answer, height, width)
         if inputs.areas is None:
             return answer
@@ -197,6 +212,14 @@ class DepthCompleter:
         if answer.dropped is not None:
             used = torch.where(answer.dropped, 0.0, used)
         return agreeing(AreaGrid.of(inputs.areas, inputs.size), used, answer)
+
+    def _scale(self, inputs: FrameInputs) -> float:
+        """Factor on the sides of the picture that the model sees."""
+        trained = self.model.card.get("trained_for", {}).get("focal")
+        if self.working_size == "own" or not isinstance(trained, int | float) or not trained > 0:
+            return resizing.reduction(*inputs.size)
+        focal = float(inputs.intrinsics[0, 0] + inputs.intrinsics[1, 1]) / 2
+        return resizing.working_scale(*inputs.size, focal, int(measured(inputs.sparse).sum()), float(trained))
 
     def _of_model(self, seen: FrameInputs, sigmas: bool) -> DepthDistribution:
         """What the model says of a frame that it can look at as it is."""

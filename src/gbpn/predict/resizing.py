@@ -1,4 +1,10 @@
-"""Images larger than a model should see at once: completed at a reduced size, answered at full size."""
+"""Images that a model should not see at their own size: completed at another one, answered at their own.
+
+Weights know differences of depth from pixel to pixel at the focal length, in pixels, that they were trained
+at. With few measurements these differences decide, and a picture with a longer focal length is completed
+better at a smaller size; with many, every measurement wants a pixel of its own. `working_scale` is that rule,
+and `scripts/measure_sizes.py` holds it against all other sizes.
+"""
 
 from __future__ import annotations
 
@@ -15,19 +21,52 @@ from gbpn.predict.inputs import FrameInputs
 from gbpn.sensors.projection import nearest_values, points_to_sparse
 from gbpn.validity import measured
 
-__all__ = ["MOST_PIXELS", "enlarge", "reduce", "reduced", "reduction"]
+__all__ = ["MOST_PIXELS", "enlarge", "reduce", "reduced", "reduction", "working_scale"]
 
 MOST_PIXELS = 1024 * 2048
 """Larger images are reduced to this many pixels."""
 
 
+_FEWEST_PIXELS, _USUAL_PIXELS = 114 * 152, 228 * 304
+"""Nothing is reduced below the first; nothing is enlarged beyond the second, the size of training frames."""
+_USUAL_DENSITY = 500 / _USUAL_PIXELS
+"""Measurements per pixel at which the focal length of training is about the best one."""
+_AT_USUAL, _POWER, _SMALLEST = 1.2, 0.35, 0.5
+"""Best focal length over that of training: at the usual density, its growth with density, and its least."""
+_NEAR = (0.85, 1.18)
+"""Factors between these are not worth a change."""
+
+
 def reduction(height: int, width: int) -> float:
-    """Factor ≤ 1 on both sides."""
+    """Factor ≤ 1 on both sides that memory asks for."""
     return min(1.0, float((MOST_PIXELS / (height * width)) ** 0.5))
 
 
+def working_scale(height: int, width: int, focal: float, count: int, trained: float) -> float:
+    """Factor on both sides at which a picture is best completed.
+
+    focal    its focal length in pixels
+    count    number of measurements
+    trained  focal length in pixels that the weights were trained at
+    """
+    pixels = height * width
+    density = count / (pixels * (trained / focal) ** 2)  # per pixel, were the focal length that of training
+    wanted = max(_AT_USUAL * (density / _USUAL_DENSITY) ** _POWER, _SMALLEST)
+    factor = trained / focal * wanted
+    if factor > 1:  # a small picture: details that it does not have need no more than the usual size
+        factor = max(1.0, min(factor, trained / focal, (_USUAL_PIXELS / pixels) ** 0.5))
+    else:
+        factor = min(1.0, max(factor, (_FEWEST_PIXELS / pixels) ** 0.5))
+    if _NEAR[0] < factor < _NEAR[1]:
+        factor = 1.0
+    return float(min(factor, (MOST_PIXELS / pixels) ** 0.5))
+
+
 def reduce(image: Tensor, sparse: Tensor, intrinsics: Tensor, factor: float) -> tuple[Tensor, Tensor, Tensor]:
-    """Image [3, H, W] filtered, measurements [1, H, W] each to its pixel (the nearer wins), camera along."""
+    """Image [3, H, W] filtered, measurements [1, H, W] each to its pixel (the nearer wins), camera along.
+
+    The same with a factor above 1, where measurements stay points.
+    """
     _, height, width = image.shape
     # by size, not by factor: image, measurements and answer then share one exact ratio
     size = int(height * factor), int(width * factor)
@@ -75,16 +114,18 @@ def _alongside(sparse: Tensor, maps: Tensor | None, size: tuple[int, int]) -> Te
 
 
 def enlarge(answer: DepthDistribution, height: int, width: int) -> DepthDistribution:
-    """Maps at full size: bilinear where all neighbours are observed, unobserved stays unobserved."""
+    """Maps at the picture's size: bilinear where all neighbours are observed, unobserved stays unobserved."""
 
     def resize(maps: Tensor) -> Tensor:
         return functional.interpolate(maps, size=(height, width), mode="bilinear")
 
     dropped = None
     if answer.dropped is not None:  # a measurement went to the pixel that its centre lies in
-        dropped = (
-            functional.interpolate(answer.dropped.float(), size=(height, width), mode="nearest-exact") > 0
-        )
+        flags = answer.dropped.float()
+        if flags.shape[-2] > height:
+            dropped = functional.adaptive_max_pool2d(flags, (height, width)) > 0
+        else:
+            dropped = functional.interpolate(flags, size=(height, width), mode="nearest-exact") > 0
     return replace(
         answer,
         dropped=dropped,

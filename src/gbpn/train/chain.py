@@ -19,6 +19,7 @@ from gbpn.errors import InputError, TrainingError
 from gbpn.loading import load
 from gbpn.train.checkpoints import step_of
 from gbpn.train.loop import Machine, TrainingResult, train
+from gbpn.train.progress import read_rows
 from gbpn.train.recipe import SMALL, Recipe
 from gbpn.train.run_folder import RunFolder, environment
 from gbpn.train.sigma_calibration import calibrate
@@ -119,7 +120,7 @@ def _finish(chain: Chain, data: Path | None, out: Path) -> None:
     model.calibration = calibrate(model, frames, len(frames))
     card = {**chain.card, "stages": [_told(stage, out) for stage in chain.stages], "made_with": environment()}
     card["made_with"].pop("command", None)
-    card["trained_for"] = {"points": _points(last.recipe), "depth": chain.card["trained_for"]["depth"]}
+    card["trained_for"] = {"points": _points(last.recipe), **chain.card["trained_for"]}
     save(model, out / f"{chain.name}.safetensors", half=True, card=card)
 
 
@@ -127,7 +128,13 @@ def _told(stage: Stage, out: Path) -> dict[str, Any]:
     """What the card says of a stage."""
     if given(RunFolder(out / stage.name)):
         return {"name": stage.name, "weights": "given"}
-    return {"name": stage.name, "steps": stage.recipe.steps, "batch": stage.recipe.batch}
+    told = {"name": stage.name, "steps": stage.recipe.steps, "batch": stage.recipe.batch}
+    paces = [float(row["samples_per_s"]) for row in read_rows(out / stage.name / "steps.csv")]
+    if not paces:
+        return told
+    # of recorded steps, which are evenly spaced; without loading and validation
+    hours = stage.samples * sum(1 / pace for pace in paces) / len(paces) / 3600
+    return told | {"hours": float(f"{hours:.2g}")}
 
 
 def _points(recipe: Recipe) -> list[int]:
@@ -266,7 +273,7 @@ DEFAULT = Chain(
         "training split (research use, cite NYUv2), 7-Scenes redkitchen (non-commercial research), OSD "
         "tabletop (BSD), KITTI raw 2011_09_26 (CC BY-NC-SA 3.0); encoder started from EfficientNet-lite0 "
         "ImageNet weights (Apache-2.0)",
-        "trained_for": {"depth": [0.3, 14.0]},
+        "trained_for": {"depth": [0.3, 14.0], "focal": 260.0},
     },
 )
 

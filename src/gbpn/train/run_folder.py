@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import platform
 import subprocess
 import sys
@@ -91,11 +92,21 @@ def environment() -> dict[str, Any]:
         "command": ["gbpn", *sys.argv[1:]],
         "python": platform.python_version(),
         "torch": torch.__version__,
-        "machine": f"{platform.system()} {platform.machine()}",
+        "machine": f"{platform.system()} {platform.machine()}, {_processor()}, {os.cpu_count()} cores",
         "threads": torch.get_num_threads(),
         "cuda": torch.version.cuda if torch.cuda.is_available() else None,
         "git": _git_state(),
     }
+
+
+def _processor() -> str:
+    """What the processor calls itself; on Linux the kernel knows."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        lines = []
+    named = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return named[0] if named and named[0] else platform.processor() or "unknown processor"
 
 
 def _git_state() -> str | None:
