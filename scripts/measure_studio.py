@@ -1,18 +1,25 @@
-"""Many pages at once on one server: does everybody get the own answer, does /health answer, how much memory.
+"""How quick the studio is, and how it bears a crowd.
 
-python scripts/measure_studio.py [PAGES] [ROUNDS]
+python scripts/measure_studio.py latency [CHANGES]        one page in Chromium: event to picture
+python scripts/measure_studio.py crowd [PAGES] [ROUNDS]   many pages at once on one server
 
-Each page opens a scene and moves a point of its own depth; the answer at that pixel tells whose it is.
+Latency: points are placed and deepened with the mouse, one change after the other; the page's own clock runs
+from the event to the frame that shows the answer. Crowd: each page opens a scene and moves a point of its own
+depth; the answer at that pixel tells whose it is.
 """
 
 from __future__ import annotations
 
 import asyncio
+import shutil
 import sys
 import time
 import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from subprocess import PIPE, Popen
+from typing import Any
 
 import numpy as np
 
@@ -22,6 +29,59 @@ from gbpn.studio import protocol
 PIXEL = (160, 88)
 TOLERANCE = 0.008
 """Of the depth that was set; pages differ by more."""
+FLAGS = (
+    "--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync",
+)  # fmt: skip
+
+
+@contextmanager
+def server() -> Iterator[tuple[int, int]]:
+    """Port and process of a studio."""
+    command = [sys.executable, "-m", "gbpn.cli", "studio", "--no-browser", "--port", "0"]
+    with Popen(command, stdout=PIPE, text=True) as process:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        try:
+            yield int(line.split("127.0.0.1:")[1].split("/")[0]), process.pid
+        finally:
+            process.terminate()
+
+
+def latency(changes: int) -> None:
+    """Print what a person waits for."""
+    from playwright.sync_api import sync_playwright
+
+    with server() as (port, _), sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=list(FLAGS))
+        page = browser.new_page(viewport={"width": 1280, "height": 800}, bypass_csp=True)
+        page.goto(f"http://127.0.0.1:{port}/")
+        page.click("[data-scene=bedroom]")
+        page.wait_for_selector("#invite")
+        box = page.locator("#picture").bounding_box()
+        assert box is not None
+        _change(page, lambda: page.mouse.click(box["x"] + 400, box["y"] + 300))  # the first one warms up
+        places = np.random.default_rng(0).permutation([(x, y) for x in range(9) for y in range(7)])
+        for column, row in places[: changes // 2]:
+            x, y = box["x"] + 120 + 70.0 * column, box["y"] + 75 + 70.0 * row
+            _change(page, lambda x=x, y=y: page.mouse.click(x, y))
+            _change(page, lambda: page.mouse.wheel(0, 50))
+        found = page.evaluate("window.gbpn.latencies.map(one => [one.first, one.last])")[1:]
+        computed = page.evaluate("window.gbpn.state.maps.seconds * 1000")
+        browser.close()
+    first, last = np.array(found, float).T
+    print(f"{len(found)} changes of points at 320×240, milliseconds from the event to the drawn answer")
+    for name, values in (("first stage", first), ("both stages", last)):
+        low, median, high = np.nanpercentile(values, [0, 50, 90])
+        print(f"{name}: least {low:.0f}, median {median:.0f}, 90 % below {high:.0f}")
+    print(f"of the last refined answer {computed:.0f} were computing")
+
+
+def _change(page: Any, act: Any) -> None:
+    """One change of points, and its whole answer drawn."""
+    before = page.evaluate("window.gbpn.latencies.length")
+    act()
+    page.wait_for_function("n => window.gbpn.latencies[n]?.last > 0", arg=before)
 
 
 async def page(port: int, number: int, rounds: int, times: list[float]) -> int:
@@ -74,24 +134,20 @@ async def watch(
         await asyncio.sleep(0.25)
 
 
-async def main(pages: int, rounds: int) -> None:
-    command = [sys.executable, "-m", "gbpn.cli", "studio", "--no-browser", "--port", "0"]
-    with Popen(command, stdout=PIPE, text=True) as server:
-        assert server.stdout is not None
-        line = server.stdout.readline()
-        port = int(line.split("127.0.0.1:")[1].split("/")[0])
+async def crowd(pages: int, rounds: int) -> None:
+    """Print whether everybody got the own answer, and what it cost."""
+    with server() as (port, process):
         health: list[float] = []
         memory: list[float] = []
         times: list[float] = []
         stop = asyncio.Event()
-        watching = asyncio.create_task(watch(port, server.pid, stop, health, memory))
+        watching = asyncio.create_task(watch(port, process, stop, health, memory))
         start = time.monotonic()
         try:
             wrong = await asyncio.gather(*(page(port, number, rounds, times) for number in range(pages)))
         finally:
             stop.set()
             await watching
-            server.terminate()
     print(
         f"{pages} pages, {rounds} points each: {sum(wrong)} wrong answers "
         f"in {time.monotonic() - start:.0f} s; "
@@ -101,5 +157,15 @@ async def main(pages: int, rounds: int) -> None:
     )
 
 
+def main(what: str = "latency", *counts: str) -> None:
+    numbers = [int(word) for word in counts]
+    if what == "latency":
+        latency(*(numbers or [30]))
+    elif what == "crowd":
+        asyncio.run(crowd(*(numbers + [100, 2][len(numbers) :])))
+    else:
+        raise SystemExit(__doc__)
+
+
 if __name__ == "__main__":
-    asyncio.run(main(*(int(word) for word in (sys.argv[1:] + ["100", "2"][len(sys.argv) - 1 :])[:2])))
+    main(*sys.argv[1:])

@@ -21,6 +21,13 @@ def thin() -> gbpn.DepthCompleter:
 
 
 @pytest.fixture(scope="session")
+def learned() -> gbpn.DepthCompleter:
+    """Thin and untrained too, with learned edges, a depth-like map and corrections in every iteration."""
+    torch.manual_seed(0)
+    return gbpn.DepthCompleter(gbpn.build("small-prior", width=0.5).fuse())
+
+
+@pytest.fixture(scope="session")
 def server(thin: gbpn.DepthCompleter) -> Iterator[Server]:
     with running(thin, limits=Limits(workers=2)) as one:
         yield one

@@ -157,6 +157,35 @@ def test_start(screen: Screen, completer: gbpn.DepthCompleter, tmp_path: Path) -
     same(screen.map("state.maps.depth.values"), session.depth)
 
 
+def test_start_with_a_folder(screen: Screen, completer: gbpn.DepthCompleter, tmp_path: Path) -> None:
+    """A sequence with depth and one camera for all; and what is no picture is said on the start itself."""
+    folder = tmp_path / "walk"
+    folder.mkdir()
+    images = np.random.default_rng(1).integers(0, 256, (3, 48, 64, 3), dtype=np.uint8)
+    for number, image in enumerate(images):
+        Image.fromarray(image).save(folder / f"{number}.png")
+        (folder / f"{number}.csv").write_text(f"5,7,{1 + number}\n")
+    (folder / "camera.txt").write_text("60 61 31 23\n")
+    (tmp_path / "broken.jpg").write_bytes(b"nothing of the kind")
+    screen.page.set_input_files("#choose-file", tmp_path / "broken.jpg")
+    screen.page.wait_for_selector("#error:not([hidden])")
+    assert "not a picture" in screen.page.inner_text("#error-text")
+    screen.page.click("#error-close")
+    screen.page.set_input_files("#choose-folder", folder)
+    for number, move in enumerate(("", "#sequence-on", "PageDown")):
+        if move.startswith("#"):
+            screen.page.click(move)
+        elif move:
+            screen.page.focus("#picture")
+            screen.page.keyboard.press(move)
+        screen.wait(f"state.picture && state.picture.name === '{number}.png' && state.points.length === 1")
+        screen.answered()
+        assert screen.page.inner_text("#sequence-place") == f"{number + 1} / 3"
+        session = completer.session(images[number], [60, 61, 31, 23])
+        session.add(5, 7, 1.0 + number)
+        same(screen.map("state.maps.depth.values"), session.depth)
+
+
 def test_measure(screen: Screen, completer: gbpn.DepthCompleter, tmp_path: Path) -> None:
     """Click, type, wheel, drag, keys, delete, undo, redo, noise; a sensor by its slider; import, export."""
     screen.open_scene()
@@ -185,6 +214,16 @@ def test_measure(screen: Screen, completer: gbpn.DepthCompleter, tmp_path: Path)
     assert (screen.points()[1]["x"], screen.points()[1]["y"]) == (219, 100)
     page.keyboard.press("-")
     assert screen.points()[1]["depth"] == pytest.approx(2.5 * 1.01)
+    page.keyboard.down("Shift")
+    screen.drag((219, 100), (219, 80))
+    page.keyboard.up("Shift")
+    assert screen.points()[1]["depth"] > 2.6
+    page.keyboard.type("3.25")  # right after the click: into the field for the depth
+    page.keyboard.press("Enter")
+    assert screen.points()[1] == {"x": 219, "y": 100, "depth": 3.25, "std": 0.2}
+    page.locator("#point-slider").fill("600")
+    assert screen.points()[1]["depth"] == pytest.approx(0.05 * 4000**0.6, rel=1e-3)
+    page.focus("#picture")
     page.keyboard.press("Escape")
     page.keyboard.press("ArrowRight")
     page.keyboard.press("Enter")  # at the keyboard's own cursor
@@ -208,6 +247,17 @@ def test_measure(screen: Screen, completer: gbpn.DepthCompleter, tmp_path: Path)
     screen.wait("state.points.length === 2")
     assert screen.points() == before
 
+    box = page.locator("#pattern-count").bounding_box()
+    answers = page.evaluate("window.gbpn.latencies.length")
+    page.mouse.move(box["x"] + 0.4 * box["width"], box["y"] + box["height"] / 2)
+    page.mouse.down()
+    for step in range(200):  # answers while it moves
+        page.mouse.move(box["x"] + (0.4 + 0.01 * (step % 20)) * box["width"], box["y"] + box["height"] / 2)
+        if page.evaluate("window.gbpn.latencies.length") > answers + 2:
+            break
+        page.wait_for_timeout(50)
+    assert page.evaluate("window.gbpn.latencies.length") > answers + 2
+    page.mouse.up()
     page.select_option("#pattern", "corners")
     page.focus("#pattern-count")
     for _ in range(5):
@@ -350,6 +400,14 @@ def test_understand(screen: Screen, completer: gbpn.DepthCompleter) -> None:
     screen.wait("state.overlay && state.overlay.title.includes('first stage')")
     difference = np.abs(explanation.first_stage(session) - session.depth)
     np.testing.assert_allclose(screen.map("state.overlay.values"), difference, atol=2e-5)
+    page.click("#compare-exact")
+    screen.wait("state.overlay && state.overlay.title.includes('exact')")
+    exact = screen.map("state.overlay.other")
+    np.testing.assert_allclose(exact, explanation.exact(session), rtol=1e-4)
+    page.check("#compare-beside")
+    assert screen.state("state.overlay.kind") == "beside"
+    screen.drag((160, 200), (60, 200))
+    assert screen.state("state.splitAt") == pytest.approx(60.5 / 320, abs=0.01)
     page.click("#overlay-clear")
     assert screen.state("state.overlay") is None
     page.click("[data-tool=point]")
@@ -387,6 +445,12 @@ def test_take_away(screen: Screen, completer: gbpn.DepthCompleter, tmp_path: Pat
     session.result.to_point_cloud(tmp_path / "cloud.ply")
     assert screen.saved("[data-export='cloud.ply']")[1] == (tmp_path / "cloud.ply").read_bytes()
     assert screen.saved("[data-export='mesh.glb']")[1].startswith(b"glTF")
+    png = session.result.to_png(tmp_path / "depth.png").read_bytes()
+    assert screen.saved("[data-export='depth.png']")[1] == png
+    mask = np.array(Image.open(io.BytesIO(screen.saved("[data-export='mask.png']")[1])))
+    np.testing.assert_array_equal(mask > 0, session.result.observed)
+    session.result.preview(tmp_path / "preview.png")
+    assert screen.saved("[data-export='preview.png']")[1] == (tmp_path / "preview.png").read_bytes()
     screen.page.click("#snippet-show")
     screen.page.wait_for_selector("#snippet-box:not([hidden])")
     code = screen.page.inner_text("#snippet").replace("result.preview", "# result.preview")

@@ -7,6 +7,7 @@ import json
 import struct
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from talking import Client, running
 
 import gbpn
 from gbpn import scenes
+from gbpn.predict import explanation
 from gbpn.predict.session import Session
 from gbpn.studio import protocol
 from gbpn.studio.limits import Limits
@@ -130,12 +132,15 @@ def test_patterns_measure_the_dense_map(server: Server, pattern: str, count: int
     assert np.isfinite(maps.depth).all()
 
 
-def test_suggestions_films_and_all_the_rest(server: Server, thin: gbpn.DepthCompleter) -> None:
-    from gbpn.predict import explanation
-
-    session = session_of(thin, MORE)
-    with opened(server) as client:
-        client.points(MORE)
+@pytest.mark.parametrize("model", ["thin", "learned"])
+def test_suggestions_films_and_all_the_rest(model: str, request: pytest.FixtureRequest) -> None:
+    completer: gbpn.DepthCompleter = request.getfixturevalue(model)
+    edges = completer.model.config.nonlocal_edges
+    session = session_of(completer, MORE)
+    with running(completer, limits=Limits(workers=2)) as own, opened(own) as client:
+        assert client.welcome.learned_edges == (edges > 0)
+        maps = client.points(MORE)
+        np.testing.assert_array_equal(maps.depth, session.depth)
         suggested = client.ask(protocol.Suggest, count=4)
         wanted = session.suggest(4)
         assert suggested.x.tolist() == [one.x for one in wanted]
@@ -143,6 +148,7 @@ def test_suggestions_films_and_all_the_rest(server: Server, thin: gbpn.DepthComp
         np.testing.assert_allclose(suggested.gain, [one.gain for one in wanted], rtol=1e-5)
 
         stills = list(explanation.film(session))
+        assert ("nonlocal" in {still.part for still in stills}) == (edges > 0)
         got = [client.ask(protocol.Film)]
         got += [client.receive() for _ in stills[1:]]
         for still, frame in zip(stills, got, strict=True):
@@ -155,6 +161,11 @@ def test_suggestions_films_and_all_the_rest(server: Server, thin: gbpn.DepthComp
 
         compared = client.ask(protocol.Compare, to="first")
         np.testing.assert_allclose(compared.depth, explanation.first_stage(session), rtol=1e-6)
+        exact = client.ask(protocol.Compare, to="exact")
+        if client.welcome.has_exact:
+            np.testing.assert_allclose(exact.depth, explanation.exact(session), rtol=1e-5)
+        else:
+            assert isinstance(exact, protocol.Failed)
 
         outliers = client.ask(protocol.FindOutliers, limit=1.5)
         assert outliers.x.tolist() == [one.x for one in session.outliers(1.5)]
@@ -243,6 +254,52 @@ def test_mistakes_are_answered_and_the_conversation_goes_on(server: Server) -> N
         client.socket.send(b"nonsense")
         assert "header" in client.receive().message
         assert client.points(TABLE).depth.shape == (64, 96)
+
+
+def test_a_camera_file_beside_the_picture(server: Server) -> None:
+    def sent(suffix: str, text: str, camera: list[float]) -> Any:
+        with Client(server.address) as client:
+            return client.ask(
+                protocol.OpenUpload,
+                name="x", depth_type="", scale=0.0, camera=camera, camera_type=suffix,
+                picture=png(small()), camera_file=np.frombuffer(text.encode(), np.uint8),
+            )  # fmt: skip
+
+    matrix = json.dumps({"K": [[90, 0, 40], [0, 91, 30], [0, 0, 1]], "width": 96, "height": 64})
+    assert sent(".json", matrix, []).intrinsics == [90.0, 91.0, 40.0, 30.0]
+    assert sent(".txt", "90 91 40 30", []).intrinsics == [90.0, 91.0, 40.0, 30.0]
+    assert sent(".json", matrix, CAMERA).intrinsics == CAMERA  # what was typed wins
+    for suffix, text in (
+        (".json", "{nonsense"),
+        (".txt", "1 2 3"),
+        (".pkl", ""),
+        ("/../x.txt", "90 91 40 30"),
+    ):
+        refused = sent(suffix, text, [])
+        assert isinstance(refused, protocol.Failed)
+        assert "camera file" in refused.message
+        assert "gbpn-studio" not in refused.message  # no path of the server's
+
+
+def test_photos_of_phones_are_read(server: Server) -> None:
+    """HEIC where pillow-heif is installed; turned upright, with the camera that EXIF gives."""
+    pillow_heif = pytest.importorskip("pillow_heif")
+    pillow_heif.register_heif_opener()
+    exif = Image.Exif()
+    exif[0x0112] = 6  # lies on its side
+    exif.get_ifd(0x8769)[0xA405] = 26  # focal length as of 35 mm film
+    buffer = io.BytesIO()
+    Image.fromarray(small()).save(buffer, format="HEIF", exif=exif.tobytes())
+    with Client(server.address) as client:
+        message = client.ask(
+            protocol.OpenUpload,
+            name="IMG_0001.HEIC", depth_type="", scale=0.0, camera=[], camera_type="",
+            picture=np.frombuffer(buffer.getvalue(), np.uint8),
+        )  # fmt: skip
+    assert isinstance(message, protocol.Opened), message
+    assert message.picture.shape == (96, 64, 3)
+    assert message.intrinsics[0] == pytest.approx(26 / 36 * 96, rel=0.05)
+    assert any("EXIF" in notice for notice in message.notices), message.notices
 
 
 def test_uploads_are_limited_before_they_are_decoded(thin: gbpn.DepthCompleter) -> None:

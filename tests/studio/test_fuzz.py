@@ -1,6 +1,11 @@
-"""Anything at all, sent to the HTTP interface and the socket: no server error, and the server lives on."""
+"""Anything at all, sent to the HTTP interface and the socket: no server error, and the server lives on.
+
+`GBPN_FUZZ_FACTOR=20` sends as many times more, from other seeds.
+"""
 
 from __future__ import annotations
+
+import os
 
 import httpx
 import numpy as np
@@ -11,9 +16,11 @@ from talking import Client
 from gbpn.studio import protocol
 from gbpn.studio.run import Server
 
+FACTOR = int(os.environ.get("GBPN_FUZZ_FACTOR", "1"))
+
 
 def test_random_frames_never_end_the_server(server: Server) -> None:
-    rng = np.random.default_rng(0)
+    rng = np.random.default_rng(FACTOR - 1)
     points = np.arange(3, dtype=np.float32)
     good = [
         protocol.encode(protocol.SetPoints(id=1, x=points, y=points, depth=points + 1, std=points)),
@@ -24,7 +31,7 @@ def test_random_frames_never_end_the_server(server: Server) -> None:
         protocol.encode(protocol.TakePattern(id=6, pattern="tof", count=-1, seed=-(2**50))),
     ]
     sent = answered = closed = 0
-    while sent < 600:
+    while sent < 600 * FACTOR:
         try:
             with Client(server.address) as client:
                 for _ in range(15):
@@ -49,6 +56,7 @@ def test_random_frames_never_end_the_server(server: Server) -> None:
                 raise
             closed += 1
     assert answered > 300
+    print(f"{sent} frames, {answered} answers, {closed} connections closed for too many bad frames")
     health = httpx.get(f"http://127.0.0.1:{server.address.port}/health", timeout=10)
     assert health.json()["status"] == "ok"
 
@@ -61,7 +69,9 @@ def test_random_requests_never_fail_inside(server: Server) -> None:
     for found in schema.get_all_operations():
         operation = found.ok()
 
-        @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+        @settings(
+            max_examples=25 * FACTOR, deadline=None, suppress_health_check=list(HealthCheck), database=None
+        )
         def run(case: object) -> None:
             nonlocal calls
             calls += 1
@@ -72,3 +82,4 @@ def test_random_requests_never_fail_inside(server: Server) -> None:
 
         given(case=operation.as_strategy())(run)()
     assert calls > 50
+    print(f"{calls} requests")

@@ -20,16 +20,26 @@ export function isNewer(shown: Maps | null, found: Maps, since: number): boolean
   return shown.stage === "first" && found.stage === "last";
 }
 
-/** Milliseconds from a change of points to its first and its refined answer, drawn. */
+/** Milliseconds from the event that changed points to its first and its refined answer, drawn. */
 export interface Latency { id: number; first: number; last: number }
+
+/** When what a person did happened, milliseconds on the page's clock. */
+function eventTime(): number {
+  const now = performance.now();
+  const event = window.event?.timeStamp ?? now;
+  return now - event < 1000 ? event : now;
+}
 
 export class Connection {
   /** Measured so far, for those who ask. */
   readonly latencies: Latency[] = [];
   private socket: WebSocket | null = null;
   private last = 0;
-  /** Id of the newest points or picture: older answers are stale. */
+  /** Id from which on answers belong to what is shown: the picture was opened, or all points taken away. */
   private since = 0;
+  /** Id of the newest request for an answer, and of the newest points that a person set. */
+  private newestAsked = 0;
+  private byHand = 0;
   private opening: Request | null = null;
   private pending: (() => FromPage) | null = null;
   private underway = 0;
@@ -72,8 +82,9 @@ export class Connection {
   /** Tell the server all points; while an answer is under way only the newest list waits. */
   setPoints(points: readonly Point[]): void {
     const id = ++this.last;
-    this.since = id;
-    this.sent.set(id, performance.now());
+    this.newestAsked = this.byHand = id;
+    this.sent.set(id, eventTime());
+    if (!points.length) this.since = id;
     if (!points.length) store.update({ maps: null, std: null, computing: false });
     else store.update({ computing: true });
     this.newest(id, () => ({
@@ -86,10 +97,15 @@ export class Connection {
   /** Let the server measure the dense map. */
   takePattern(pattern: "points" | "lidar" | "tof" | "corners", count: number, seed: number): void {
     const id = ++this.last;
-    this.since = id;
-    this.sent.set(id, performance.now());
+    this.newestAsked = id;
+    this.sent.set(id, eventTime());
     store.update({ computing: true });
     this.newest(id, () => ({ kind: "TakePattern", id, pattern, count, seed }));
+  }
+
+  /** Whether points were changed after those of an answer: it is shown, and a newer one will come. */
+  isOvertaken(reply: number): boolean {
+    return reply < this.newestAsked;
   }
 
   private newest(id: number, make: () => FromPage): void {
@@ -107,7 +123,7 @@ export class Connection {
     const make = this.pending;
     this.pending = null;
     this.underway = 0;
-    if (make) this.newest(this.since, make);
+    if (make) this.newest(this.newestAsked, make);
   }
 
   private send(message: FromPage): void {
@@ -121,7 +137,7 @@ export class Connection {
       if (!isNewer(store.state.maps, message, this.since)) return;
       this.timed(message);
     }
-    if (message.kind === "Taken" && message.reply < this.since) return;
+    if (message.kind === "Taken" && message.reply < Math.max(this.since, this.byHand)) return;
     if (message.kind === "Failed" && message.reply === this.underway) this.next();
     for (const handler of this.handlers.get(message.kind) ?? []) handler(message as never);
   }
@@ -134,7 +150,8 @@ export class Connection {
       if (message.stage === "first") this.latencies.push({ id: message.reply, first: milliseconds, last: NaN });
       const found = this.latencies.find((one) => one.id === message.reply);
       if (message.stage === "last" && found) found.last = milliseconds;
-      if (message.stage === "last") this.sent.clear();
+      if (message.stage !== "last") return;
+      for (const id of this.sent.keys()) if (id <= message.reply) this.sent.delete(id);
     }));
   }
 

@@ -86,7 +86,7 @@ function startAnswers(): void {
   connection.on("Welcome", (welcome) => store.update({ welcome }));
   connection.on("Maps", (maps) => {
     store.update({
-      maps, computing: maps.stage === "first", ahead: 0, error: "",
+      maps, computing: maps.stage === "first" || connection.isOvertaken(maps.reply), ahead: 0, error: "",
       ...(maps.std ? { std: maps.std.values } : {}),
     });
   });
