@@ -5,8 +5,8 @@ gbpn complete phone/color phone/depth --intrinsics phone/camera.txt --confidence
 gbpn merge phone/color completed --poses phone/poses -o world.ply
 
 A .r3d file is a ZIP archive: `metadata` (JSON: K by columns, w, h, poses of qx qy qz qw x y z in ARKit's
-axes), rgbd/N.jpg, N.depth (float32 metres) and N.conf (0 to 2); the last two are packed by LZFSE, which pip
-install pyliblzfse unpacks.
+axes), rgbd/N.jpg, N.depth (float32 metres) and N.conf (0 to 2); the last two are packed by LZFSE, which
+`pip install lzfse` unpacks.
 """
 
 from __future__ import annotations
@@ -36,9 +36,11 @@ def matrix(pose: list[float]) -> np.ndarray:
 
 def unpacked(content: bytes, kind: type, shape: tuple[int, int]) -> np.ndarray:
     """One map; the sensor's size is that of the archive, or ARKit's 256 × 192."""
-    import liblzfse  # type: ignore[import-not-found, unused-ignore]
-
-    return np.frombuffer(liblzfse.decompress(content), kind).reshape(shape)
+    try:
+        import lzfse  # type: ignore[import-not-found, unused-ignore]
+    except ImportError:
+        sys.exit("an .r3d file is packed by LZFSE: pip install lzfse")
+    return np.frombuffer(lzfse.decompress(content), kind).reshape(shape)
 
 
 def main(recording: str, folder: str, every: int = 1) -> None:

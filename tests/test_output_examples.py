@@ -37,7 +37,7 @@ def recording(path: Path, pack) -> None:
 
 
 def test_a_phone_s_recording_becomes_folders(tmp_path: Path) -> None:
-    lzfse = pytest.importorskip("liblzfse", reason="needs pip install pyliblzfse")
+    lzfse = pytest.importorskip("lzfse", reason="needs pip install lzfse")
     recording(tmp_path / "a.r3d", lzfse.compress)
     main = runpy.run_path(str(EXAMPLES / "iphone_record3d.py"))["main"]
     main(str(tmp_path / "a.r3d"), str(tmp_path / "phone"))
