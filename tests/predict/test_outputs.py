@@ -23,7 +23,7 @@ from gbpn.formats.exr_files import exr
 from gbpn.formats.point_clouds import read_rated_points
 from gbpn.formats.poses import poses_of
 from gbpn.predict.completed_folder import CompletedFrame, read_frame
-from gbpn.predict.merging import Merging, merged, voxel_means
+from gbpn.predict.merging import Merging, in_the_air, merged, voxel_means
 from gbpn.predict.nerfstudio import write_nerfstudio
 from gbpn.predict.trust import SigmaLimit
 from gbpn.synthetic.raycast import DepthBuffer, View, turn
@@ -181,6 +181,20 @@ def test_what_one_frame_invents_is_voted_out(sequence: list[CompletedFrame]) -> 
     assert shares[2] < 0.9
     with pytest.raises(InputError, match="no pose"):
         merged([replace(sequence[0], pose=None)])
+
+
+def test_pixels_between_two_surfaces_belong_to_neither() -> None:
+    step = np.full((6, 9), 3.0, np.float32)
+    step[:, :4], step[:, 4] = 1.0, 2.0
+    wanted = np.zeros((6, 9), bool)
+    wanted[:, 4] = True
+    np.testing.assert_array_equal(in_the_air(step), wanted)
+    rows = np.arange(48, dtype=np.float32)[:, None] + np.zeros((1, 9), np.float32)
+    road = 1.65 * 700 / (rows + 20)  # a street from 58 m to 17 m, seen from a car
+    assert not in_the_air(road).any()
+    step[2, 4] = np.nan
+    assert not in_the_air(np.full((3, 3), np.nan)).any()
+    assert not in_the_air(step)[2, 4]
 
 
 def test_a_nerfstudio_folder_says_where_pixels_are(sequence: list[CompletedFrame], tmp_path: Path) -> None:

@@ -1,8 +1,9 @@
 """Frames of a moving camera as one cloud in the world: trusted pixels that other frames agree with, thinned.
 
-A pixel is looked at from the other frames around. One agrees whose depth at that place is the same within
-what both σ allow; one contradicts that sees past it, to something clearly farther. A pixel stays if enough
-agree, and more than contradict. Then each cube of the grid keeps the mean of its points, by 1 / σ².
+Pixels between a nearer and a farther surface are left out. A pixel is looked at from the other frames around:
+one agrees whose depth at that place is the same within what both σ allow; one contradicts that sees past it,
+to something clearly farther. A pixel stays if enough agree, and more than contradict. Then each cube of the grid
+keeps the mean of its points, by 1 / σ².
 """
 
 from __future__ import annotations
@@ -18,7 +19,10 @@ from gbpn.formats.cloud_files import Cloud
 from gbpn.predict.completed_folder import CompletedFrame
 from gbpn.predict.trust import SigmaLimit
 
-__all__ = ["Merging", "merged", "voxel_means"]
+__all__ = ["Merging", "in_the_air", "merged", "voxel_means"]
+
+_STEP = 0.05
+"""Share of the depth from which on a neighbour lies on another surface."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +50,7 @@ def merged(frames: Sequence[CompletedFrame], settings: Merging | None = None) ->
     settings = settings or Merging()
     parts, shares = [], []
     for index, frame in enumerate(frames):
-        keep = frame.trusted(settings.max_sigma)
+        keep = frame.trusted(settings.max_sigma) & ~in_the_air(frame.depth)
         trusted = int(keep.sum())
         if settings.votes:
             keep = _voted(frames, index, keep, settings)
@@ -61,6 +65,20 @@ def merged(frames: Sequence[CompletedFrame], settings: Merging | None = None) ->
         else np.concatenate([_known(part.std) for part in parts]),
     )
     return voxel_means(cloud, settings.voxel), shares
+
+
+def in_the_air(depth: np.ndarray) -> np.ndarray:
+    """[H, W] bool: pixels between a nearer and a farther surface, which belong to neither.
+
+    Frames that were taken side by side agree on them, so votes do not find them.
+    """
+    filled = np.where(np.isfinite(depth) & (depth > 0), depth, np.nan)
+    around = np.pad(filled, 1, constant_values=np.nan)
+    height, width = depth.shape
+    windows = [around[y : y + height, x : x + width] for y in range(3) for x in range(3)]
+    farthest, nearest = np.fmax.reduce(windows), np.fmin.reduce(windows)
+    with np.errstate(invalid="ignore"):
+        return np.asarray((farthest > filled * (1 + _STEP)) & (nearest < filled * (1 - _STEP)))
 
 
 def _voted(frames: Sequence[CompletedFrame], index: int, keep: np.ndarray, settings: Merging) -> np.ndarray:
