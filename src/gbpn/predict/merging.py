@@ -2,8 +2,8 @@
 
 Pixels between a nearer and a farther surface are left out. A pixel is looked at from the other frames around:
 one agrees whose depth at that place is the same within what both σ allow; one contradicts that sees past it,
-to something clearly farther. A pixel stays if enough agree, and more than contradict. Then each cube of the grid
-keeps the mean of its points, by 1 / σ².
+to something clearly farther. A pixel stays if enough agree, and more than contradict. Then each cube of the
+grid keeps the mean of its points, by 1 / σ².
 """
 
 from __future__ import annotations
