@@ -1,4 +1,4 @@
-"""Every error that gbpn raises on purpose.
+"""Every error that leaves gbpn on purpose.
 
     GbpnError
     ├── InputError (ValueError)       what the caller passed: shape, dtype, device, range

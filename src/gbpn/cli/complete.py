@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
+from gbpn.cli import options
 from gbpn.cli.outcomes import plain, tell, tell_change
 from gbpn.errors import GbpnError, InputError
 
@@ -26,165 +27,51 @@ _SOME_FAILED = 3
 
 
 def complete(
-    image: Annotated[
-        str,
-        typer.Argument(
-            help="Image, folder of images, quoted glob, COLMAP project, list of TUM's associations, "
-            "video, ROS bag or MCAP file; with [scale]: s3:// or gs:// address, manifest (.csv, .parquet), "
-            "tar shards."
-        ),
-    ],
-    sparse: Annotated[
-        str | None,
-        typer.Argument(
-            help="Depth file (.png, .tiff, .npy, .npz, .exr), table x,y,depth (.csv), point cloud (.ply, "
-            ".pcd, .bin, .las), COLMAP model, or folder with one file per image."
-        ),
-    ] = None,
-    output: Annotated[
-        str, typer.Option("--output", "-o", help="Folder (or address) for the results.")
-    ] = "completed",
-    points: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="A measurement x,y,depth (pixels, metres); may be repeated. Of a recording: the topic of "
-            "clouds or depth images."
-        ),
-    ] = None,
-    depth: Annotated[
-        str | None, typer.Option(help="The same as SPARSE: of a video, the folder of its depth files.")
-    ] = None,
-    image_topic: Annotated[
-        str | None, typer.Option("--image", help="Recording: topic of the images.")
-    ] = None,
-    camera_info: Annotated[
-        str | None, typer.Option(help="Recording: topic of the camera, by default the one beside the images.")
-    ] = None,
-    tf: Annotated[
-        list[str] | None, typer.Option(help="Recording: topics of transforms, by default /tf_static and /tf.")
-    ] = None,
-    scale: Annotated[
-        float | None,
-        typer.Option(help="Depth files hold metres × scale: 1000 for millimetres, 256 for KITTI."),
-    ] = None,
-    intrinsics: Annotated[
-        str | None,
-        typer.Option(
-            help="'fx,fy,cx,cy' or a file: numbers, ROS camera_info, Kalibr camchain, OpenCV FileStorage, "
-            "transforms.json; otherwise EXIF, else 60° are assumed."
-        ),
-    ] = None,
-    rectified: Annotated[
-        bool,
-        typer.Option(
-            "--rectified", help="The images are undistorted already, whatever the camera file says."
-        ),
-    ] = False,
-    extrinsics: Annotated[
-        Path | None, typer.Option(help="Point cloud: file with the 3×4 or 4×4 matrix cloud to camera.")
-    ] = None,
-    calib: Annotated[
-        Path | None, typer.Option(help="Point cloud: KITTI calibration, instead of the two matrices.")
-    ] = None,
-    camera: Annotated[
-        int | None,
-        typer.Option(
-            help="KITTI camera: 2 (default) left colour, 3 right colour; or cam number of a Kalibr chain."
-        ),
-    ] = None,
-    units: Annotated[float, typer.Option(help="COLMAP: metres per unit of the model.")] = 1.0,
-    weights: Annotated[str, typer.Option(help="Weights: name, file, folder or hub id.")] = "default",
-    device: Annotated[str, typer.Option(help="cpu, cuda, or auto.")] = "auto",
-    iterations: Annotated[
-        str | None, typer.Option(help="Iterations of each stage, such as 5 or 3,5, if not as trained.")
-    ] = None,
-    solver: Annotated[
-        str, typer.Option(help="gbp (as trained), or exact: the mean by linear algebra, where there is one.")
-    ] = "gbp",
-    outliers: Annotated[
-        str, typer.Option(help="drop single measurements that the rest contradicts, or keep them.")
-    ] = "drop",
-    engine: Annotated[
-        str,
-        typer.Option(help="torch, or for a folder of gbpn export as weights: onnxruntime or openvino."),
-    ] = "torch",
-    precision: Annotated[
-        str,
-        typer.Option(
-            help="Of the convolutions: float32, bfloat16, or auto: bfloat16 where the processor computes it "
-            "itself and the weights were checked with it."
-        ),
-    ] = "auto",
-    cloud: Annotated[bool, typer.Option("--cloud", help="Also write a coloured point cloud (.ply).")] = False,
-    also: Annotated[
-        list[str] | None,
-        typer.Option(help="Also write mask, glb, mesh, tiff, exr, kitti or ply; may be repeated."),
-    ] = None,
-    max_sigma: Annotated[
-        str | None,
-        typer.Option(
-            help="Largest sigma of trusted pixels, 0.05 (metres) or 5%: writes a mask, and clouds obey."
-        ),
-    ] = None,
-    keep_measured: Annotated[
-        bool, typer.Option("--keep-measured", help="Give measured pixels back unchanged, fill the rest.")
-    ] = False,
-    sigma: Annotated[
-        str | None,
-        typer.Option(help="Noise of the measurements: metres, 1% of depth, or maps (file, folder)."),
-    ] = None,
-    confidence: Annotated[
-        Path | None,
-        typer.Option(help="Confidence maps (file or folder): ARKit 0 to 2, bytes, or weights to 1."),
-    ] = None,
-    depth_camera: Annotated[
-        str | None,
-        typer.Option(help="'fx,fy,cx,cy' or a file: a depth camera that is not the colour camera."),
-    ] = None,
-    depth_extrinsics: Annotated[
-        Path | None, typer.Option(help="File with the 3×4 or 4×4 matrix depth camera to colour camera.")
-    ] = None,
-    rerun: Annotated[
-        Path | None, typer.Option(help="Also write a recording for the rerun viewer (.rrd).")
-    ] = None,
-    workers: Annotated[int, typer.Option(min=1, help="Frames at a time.")] = 1,
-    by_order: Annotated[
-        bool, typer.Option("--by-order", help="Pair folders by order instead of by name.")
-    ] = False,
-    pair: Annotated[
-        str,
-        typer.Option(help="Pair folders by name, by order, or nearest: names are times, see --tolerance."),
-    ] = "name",
-    tolerance: Annotated[
-        float,
-        typer.Option(
-            help="Seconds between an image and its measurements, with --pair nearest or a recording."
-        ),
-    ] = 0.05,
-    stream: Annotated[
-        bool, typer.Option("--stream", help="Frames are a video: go on from the frame before, less flicker.")
-    ] = False,
-    again: Annotated[bool, typer.Option("--again", help="Redo frames that are done already.")] = False,
-    distributed: Annotated[
-        str | None,
-        typer.Option(help="ray: --workers processes on a Ray cluster; here: one process, any storage."),
-    ] = None,
-    address: Annotated[
-        str | None,
-        typer.Option(help="Ray cluster: auto or ray://host:10001; by default one on this machine."),
-    ] = None,
-    cpus_per_worker: Annotated[float, typer.Option(help="Ray: processors of each worker.")] = 1.0,
-    gpus_per_worker: Annotated[float, typer.Option(help="Ray: GPUs of each worker.")] = 0.0,
-    batch: Annotated[int, typer.Option(min=1, help="Distributed: frames that are committed together.")] = 32,
-    pack: Annotated[
-        str, typer.Option(help="Distributed: write files, one tar per batch, or into the parquet tables.")
-    ] = "files",
-    max_failures: Annotated[
-        int | None, typer.Option(help="Distributed: end after so many failed frames.")
-    ] = None,
-    retry_failed: Annotated[
-        bool, typer.Option("--retry-failed", help="Distributed: do batches with failed frames anew.")
-    ] = False,
+    image: options.Images,
+    sparse: options.Sparse = None,
+    output: options.Output = "completed",
+    points: options.Points = None,
+    depth: options.Depth = None,
+    image_topic: options.ImageTopic = None,
+    camera_info: options.CameraInfo = None,
+    tf: options.Tf = None,
+    scale: options.Scale = None,
+    intrinsics: options.Intrinsics = None,
+    rectified: options.Rectified = False,
+    extrinsics: options.Extrinsics = None,
+    calib: options.Calib = None,
+    camera: options.Camera = None,
+    units: options.Units = 1.0,
+    weights: options.Weights = "default",
+    device: options.Device = "auto",
+    iterations: options.Iterations = None,
+    solver: options.Solver = "gbp",
+    outliers: options.Outliers = "drop",
+    engine: options.Engine = "torch",
+    precision: options.Precision = "auto",
+    cloud: options.Cloud = False,
+    also: options.Also = None,
+    max_sigma: options.MaxSigma = None,
+    keep_measured: options.KeepMeasured = False,
+    sigma: options.Sigma = None,
+    confidence: options.Confidence = None,
+    depth_camera: options.DepthCamera = None,
+    depth_extrinsics: options.DepthExtrinsics = None,
+    rerun: options.Rerun = None,
+    workers: options.Workers = 1,
+    by_order: options.ByOrder = False,
+    pair: options.Pair = "name",
+    tolerance: options.Tolerance = 0.05,
+    stream: options.Stream = False,
+    again: options.Again = False,
+    distributed: options.Distributed = None,
+    address: options.Address = None,
+    cpus_per_worker: options.CpusPerWorker = 1.0,
+    gpus_per_worker: options.GpusPerWorker = 0.0,
+    batch: options.Batch = 32,
+    pack: options.Pack = "files",
+    max_failures: options.MaxFailures = None,
+    retry_failed: options.RetryFailed = False,
 ) -> None:
     """Complete sparse depth: depth (PNG, NPY), confidence, sigma and a preview for each image."""
     import warnings

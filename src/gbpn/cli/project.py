@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gbpn.border import shown
+from gbpn.cli import options
 from gbpn.errors import InputError
 from gbpn.validity import measured
 
@@ -46,19 +47,14 @@ def project(
     calib: Annotated[
         Path | None, typer.Option(help="KITTI calibration file or folder, instead of the two matrices.")
     ] = None,
-    camera: Annotated[
-        int | None,
-        typer.Option(
-            help="KITTI camera: 2 (default) left colour, 3 right colour; or cam number of a Kalibr chain."
-        ),
-    ] = None,
+    camera: options.Camera = None,
     keep_see_through: Annotated[
         bool, typer.Option("--keep-see-through", help="Keep points that are seen through nearer surfaces.")
     ] = False,
     scale: Annotated[
         float, typer.Option(help="PNG stores metres × scale: 256 as KITTI, 1000 for millimetres.")
     ] = 256.0,
-    units: Annotated[float, typer.Option(help="COLMAP: metres per unit of the model.")] = 1.0,
+    units: options.Units = 1.0,
     preview: Annotated[Path | None, typer.Option(help="Also write a picture of the points.")] = None,
 ) -> None:
     """Project points into a camera: nearest point per pixel, occluded points removed."""

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from gbpn.cli import options
+
 __all__ = ["suggest"]
 
 
@@ -19,15 +21,12 @@ def suggest(
     points: Annotated[
         list[str] | None, typer.Option(help="A measurement x,y,depth (pixels, metres); may be repeated.")
     ] = None,
-    scale: Annotated[
-        float | None,
-        typer.Option(help="Depth files hold metres × scale: 1000 for millimetres, 256 for KITTI."),
-    ] = None,
+    scale: options.Scale = None,
     intrinsics: Annotated[
         str | None, typer.Option(help="'fx,fy,cx,cy' or a file; otherwise EXIF, else 60° are assumed.")
     ] = None,
-    weights: Annotated[str, typer.Option(help="Weights: name, file, folder or hub id.")] = "default",
-    device: Annotated[str, typer.Option(help="cpu, cuda, or auto.")] = "auto",
+    weights: options.Weights = "default",
+    device: options.Device = "auto",
 ) -> None:
     """Suggest the pixels whose measurement would reduce the total uncertainty most, best first."""
     import numpy as np
