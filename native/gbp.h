@@ -37,6 +37,8 @@ template <class T> struct Sweep {
     T *slot[8][2];
     Edges<T> edge;
     T *saved[max_edges][2];  // receives what the sweep overwrites; null when nothing is to be kept
+    T *turned[max_edges][2]; // vertical sweeps: receives the new messages transposed; null: not wanted
+    int64_t stride, turned_stride;  // from line to line, of all planes and of the transposed ones
     T *scratch;
 };
 
@@ -116,6 +118,8 @@ struct Range {
     void make_field(const T *const base[2], const T *const total[2], T rho, int64_t height, int64_t width, \
                     T *field);                                                                             \
     template <class T> void scan(const T *values, int64_t count, Range &range);                            \
+    template <class T>                                                                                     \
+    void turn(const T *from, int64_t from_stride, int64_t height, int64_t width, T *to, int64_t to_stride); \
     }
 GBPN_FOR_LEVELS(GBPN_DECLARE)
 #undef GBPN_DECLARE

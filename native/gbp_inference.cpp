@@ -4,6 +4,7 @@
 #include <cstring>
 #include <limits>
 #include <new>
+#include <optional>
 
 #include "threads.h"
 
@@ -100,6 +101,46 @@ template <class T> class Workspace {
 
 int64_t field_size(const Plan &plan) { return 2 * (plan.height + 2) * (plan.width + 2); }
 
+template <class T> struct Image;
+
+// The same image with rows and columns exchanged, kept beside it: horizontal sweeps are vertical ones of it.
+// Every sweep writes its messages to both; parameters are turned once, or once an iteration where they differ.
+template <class T> struct Turned {
+    // Message slots of the turned image, by those of the image itself: (row, column) becomes (column, row).
+    static constexpr int slots[message_slots] = {0, 3, 5, 1, 6, 2, 4, 7};
+    int64_t stride;
+    T *slot[message_slots][2];  // by the turned image's own order
+    T *base[2], *weight[2][max_edges], *difference[2][max_edges], *damping;
+    int known = -1;  // iteration whose parameters are there
+
+    Turned(const Plan &plan, Workspace<T> &space) : stride(line_stride(plan.height)) {
+        const int64_t plane = stride * plan.width;
+        for (auto &pair : slot)
+            for (T *&p : pair) p = space.take(plane);
+        for (T *&p : base) p = space.take(plane);
+        for (int pair = 0; pair < 2; ++pair)
+            for (int e = 0; e < max_edges; ++e)
+                weight[pair][e] = space.take(plane), difference[pair][e] = space.take(plane);
+        damping = space.take(plane);
+    }
+
+    static int64_t size(const Plan &plan) {
+        return (2 * message_slots + 2 + 4 * max_edges + 1) *
+               Workspace<T>::rounded(line_stride(plan.height) * plan.width);
+    }
+
+    // Messages as they are before the first iteration.
+    void begin(const Image<T> &image, bool empty);
+    // Base, and the parameters of iteration t.
+    void look(const Image<T> &image, int t);
+    Sweep<T> sweep_of(const Image<T> &image, int direction) const;
+    // Where a sweep writes its messages a second time.
+    void hand_over(const Image<T> &image, Sweep<T> &s, int direction) const;
+
+  private:
+    void turn(const Image<T> &image, const T *from, T *to) const;
+};
+
 // One image of a batch on its way through the iterations.
 template <class T> struct Image {
     const Field<T> &field;
@@ -108,6 +149,7 @@ template <class T> struct Image {
     T rho;
     T *slot[8][2], *far[2];  // messages, changed in place
     T *base[2], *fields[2], *scratch;
+    Turned<T> *turned = nullptr;  // null: horizontal sweeps go through panels of columns
 
     Image(const Field<T> &field, const Plan &plan, int64_t b, Workspace<T> &space)
         : field(field), plan(plan), b(b), rho(static_cast<T>(plan.reweighting)) {
@@ -168,7 +210,7 @@ template <class T> struct Image {
 
     Sweep<T> sweep_of(int t, int direction) const {
         Sweep<T> s{};
-        s.height = plan.height, s.width = plan.width;
+        s.height = plan.height, s.width = s.stride = plan.width;
         s.direction = direction, s.edges = plan.edges, s.reweighting = rho;
         for (int part = 0; part < 2; ++part) {
             s.base[part] = base[part];
@@ -187,8 +229,11 @@ template <class T> struct Image {
             tape += plan.pixels();
             return plane;
         };
+        if (turned) turned->look(*this, t);
         for (int direction = 0; direction < 4; ++direction) {
-            Sweep<T> s = sweep_of(t, direction);
+            Sweep<T> s = turned && direction % 2 == 0 ? turned->sweep_of(*this, direction)
+                                                      : sweep_of(t, direction);
+            if (turned) turned->hand_over(*this, s, direction);
             if (tape)
                 for (int p = 0; p < 2 * plan.edges; ++p) s.saved[p / 2][p % 2] = next_plane();
             GBPN_PICK(sweep<T>)(s);
@@ -225,21 +270,102 @@ template <class T> struct Image {
     }
 };
 
+template <class T> void Turned<T>::turn(const Image<T> &image, const T *from, T *to) const {
+    GBPN_PICK(turn<T>)(from, image.plan.width, image.plan.height, image.plan.width, to, stride);
+}
+
+template <class T> void Turned<T>::begin(const Image<T> &image, bool empty) {
+    for (int m = 0; m < message_slots; ++m)
+        for (int part = 0; part < 2; ++part)
+            if (empty)
+                std::memset(slot[m][part], 0, stride * image.plan.width * sizeof(T));
+            else
+                turn(image, image.slot[slots[m]][part], slot[m][part]);
+}
+
+template <class T> void Turned<T>::look(const Image<T> &image, int t) {
+    if (known < 0 || image.plan.learned)
+        for (int part = 0; part < 2; ++part) turn(image, image.base[part], base[part]);
+    const auto changes = [&](const Array<const T> &parameter) { return known < 0 || parameter.shape[1] > 1; };
+    for (int pair = 0; pair < 2; ++pair) {
+        const Edges<T> e = image.edges(t, 2 * pair);
+        for (int n = 0; n < max_edges; ++n) {
+            if (changes(image.field.weight)) turn(image, e.weight[n], weight[pair][n]);
+            if (changes(image.field.difference)) turn(image, e.difference[n], difference[pair][n]);
+        }
+    }
+    if (changes(image.field.damping)) turn(image, image.edges(t, 0).damping, damping);
+    known = t;
+}
+
+template <class T> Sweep<T> Turned<T>::sweep_of(const Image<T> &image, int direction) const {
+    Sweep<T> s{};
+    s.height = image.plan.width, s.width = image.plan.height, s.stride = stride;
+    s.direction = direction + 1, s.edges = max_edges, s.reweighting = image.rho;
+    for (int part = 0; part < 2; ++part) {
+        s.base[part] = base[part];
+        for (int m = 0; m < message_slots; ++m) s.slot[m][part] = slot[m][part];
+    }
+    for (int e = 0; e < max_edges; ++e)
+        s.edge.weight[e] = weight[direction / 2][e], s.edge.difference[e] = difference[direction / 2][e];
+    s.edge.damping = damping;
+    s.scratch = image.scratch;
+    return s;
+}
+
+template <class T> void Turned<T>::hand_over(const Image<T> &image, Sweep<T> &s, int direction) const {
+    const bool from_turned = direction % 2 == 0;
+    s.turned_stride = from_turned ? image.plan.width : stride;
+    for (int e = 0; e < max_edges; ++e)
+        for (int part = 0; part < 2; ++part) {
+            const int own = slot_of(direction, max_edges, e);
+            // the table is its own inverse
+            s.turned[e][part] = from_turned ? image.slot[own][part] : slot[slots[own]][part];
+        }
+}
+
+// Turning parameters and messages costs about half an iteration, and memory that must be worth keeping.
+template <class T> bool turning_pays(const Plan &plan) {
+    const size_t bytes = (Image<T>::size(plan) + Turned<T>::size(plan)) * sizeof(T);
+    return plan.edges == max_edges && plan.iterations > 1 && bytes <= Kept::limit;
+}
+
+// Whether every message is (0, 0), as at a cold start.
+template <class T> bool all_zero(const T *values, int64_t count) {
+    for (int64_t i = 0; i < count;) {
+        T any{};
+        for (const int64_t end = i + 4096 < count ? i + 4096 : count; i < end; ++i)
+            any = values[i] != T{} ? T(1) : any;
+        if (any != T{}) return false;
+    }
+    return true;
+}
+
 }  // namespace
 
 template <class T> void infer(const Field<T> &field, const Plan &plan, const Outcome<T> &out) {
     for (int part = 0; part < 2; ++part) prefer_large_pages(out.local[part]);
     prefer_large_pages(out.tape);
+    const bool turn = !out.tape && turning_pays<T>(plan);
     parallel(plan.batch, plan.threads, [&](int64_t b) {
-        Workspace<T> space(Image<T>::size(plan));
+        Workspace<T> space(Image<T>::size(plan) + (turn ? Turned<T>::size(plan) : 0));
         Image<T> image(field, plan, b, space);
+        bool empty = true;
         for (int part = 0; part < 2; ++part) {
             for (int m = 0; m < 8; ++m) {
                 image.slot[m][part] = out.local[part].at(b, m);
-                std::memcpy(image.slot[m][part], field.local[part].at(b, m), image.bytes());
+                const T *given = field.local[part].at(b, m);
+                empty = empty && all_zero(given, plan.pixels());
+                std::memcpy(image.slot[m][part], given, image.bytes());
             }
             image.far[part] = out.far[part].at(b);
             std::memcpy(image.far[part], field.far[part].at(b), image.bytes());
+        }
+        std::optional<Turned<T>> turned;
+        if (turn) {
+            turned.emplace(plan, space);
+            turned->begin(image, empty);
+            image.turned = &*turned;
         }
         for (int t = 0; t < plan.iterations; ++t) {
             T *tape = out.tape ? out.tape.at(b, t) : nullptr;
@@ -393,6 +519,7 @@ void infer_adjoint(const Field<T> &field, const Plan &plan, const Cotangents<T> 
 }
 
 template <class T> void run_sweep(Sweep<T> s) {
+    s.stride = s.width;
     Workspace<T> space(Workspace<T>::rounded(sweep_scratch(s.height, s.width)));
     s.scratch = space.take(sweep_scratch(s.height, s.width));
     GBPN_PICK(sweep<T>)(s);

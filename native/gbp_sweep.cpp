@@ -79,7 +79,7 @@ template <class T, int E> void vertical(const Sweep<T> &s) {
     Cavities<T, E> cavities{s.scratch, line_stride(s.width)};
     clear(s.scratch, 4 * E * cavities.stride);
     for (int64_t n = 0; n < s.height; ++n) {
-        const int64_t row = (s.direction == 1 ? n : s.height - 1 - n) * s.width;
+        const int64_t line = s.direction == 1 ? n : s.height - 1 - n, row = line * s.stride;
         cavities.next(h);
         along<T>(s.width, [&](auto pack, int64_t i) {
             using V = decltype(pack);
@@ -87,6 +87,13 @@ template <class T, int E> void vertical(const Sweep<T> &s) {
             around.rest(rho, row + i, kept);
             hear<V>(h, rho, row + i, i, kept);
         });
+        const int64_t done = n % tile<T> + 1;
+        if (!s.turned[0][0] || (done < tile<T> && n + 1 < s.height)) continue;
+        const int64_t first = s.direction == 1 ? n + 1 - done : line;  // of the lines that are not turned yet
+        for (int e = 0; e < E; ++e)
+            for (int part = 0; part < 2; ++part)
+                turn(h.slot[e][part] + first * s.stride, s.stride, done, s.width, s.turned[e][part] + first,
+                     s.turned_stride);
     }
 }
 
@@ -224,7 +231,18 @@ template <class T> void sweep(const Sweep<T> &s) {
         columns ? horizontal<T, 1>(s) : vertical<T, 1>(s);
 }
 
+template <class T>
+void turn(const T *from, int64_t from_stride, int64_t height, int64_t width, T *to, int64_t to_stride) {
+    for (int64_t y = 0; y < height; y += tile<T>)
+        for (int64_t x = 0; x < width; x += tile<T>)
+            transpose(from + y * from_stride + x, from_stride, to + x * to_stride + y, to_stride,
+                      static_cast<int>(height - y < tile<T> ? height - y : tile<T>),
+                      static_cast<int>(width - x < tile<T> ? width - x : tile<T>));
+}
+
 template void sweep(const Sweep<float> &);
 template void sweep(const Sweep<double> &);
+template void turn(const float *, int64_t, int64_t, int64_t, float *, int64_t);
+template void turn(const double *, int64_t, int64_t, int64_t, double *, int64_t);
 
 }  // namespace gbpn::GBPN_LEVEL
