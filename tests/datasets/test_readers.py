@@ -65,6 +65,13 @@ def test_nyuv2(tmp_path: Path) -> None:
     assert torch.equal(dataset.frame(0).target[0], torch.from_numpy(depth))
 
 
+def test_a_smaller_nyuv2_frame_has_the_camera_that_goes_with_it(tmp_path: Path) -> None:
+    write_h5(tmp_path / "val" / "official" / "00001.h5", 120, 320)
+    fx, fy, cx, cy = INTRINSICS
+    expected = torch.tensor([[fx / 2, 0, cx / 2], [0, fy / 4, cy / 4], [0, 0, 1]])
+    torch.testing.assert_close(open_dataset("nyuv2", tmp_path).frame(0).intrinsics, expected)
+
+
 def test_nyuv2_problems_are_named(tmp_path: Path) -> None:
     with pytest.raises(DatasetError, match=r"expected ROOT/\{train/<scene>"):
         open_dataset("nyuv2", tmp_path)

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from gbpn.errors import DatasetError, InputError
+from gbpn.errors import DatasetError, GbpnError, InputError
 from gbpn.recordings import messages
 from gbpn.recordings.timestamps import (
     NANOSECONDS,
@@ -113,6 +113,14 @@ def test_rows_may_end_early_but_not_inside_the_picture(short: int, fits: bool) -
         np.testing.assert_array_equal(messages.picture_of(message), RGB)
         return
     with pytest.raises(DatasetError, match="wants rows of 21 bytes"):
+        messages.picture_of(message)
+
+
+@pytest.mark.parametrize(("height", "width"), [(0, 7), (5, 0), (100_000, 100_000)])
+def test_sizes_that_no_camera_has_are_refused_before_memory_is_taken(height: int, width: int) -> None:
+    message = image(RGB, "rgb8")
+    message.height, message.width, message.step = height, width, 3 * width
+    with pytest.raises(GbpnError, match="an image of a recording"):
         messages.picture_of(message)
 
 
