@@ -8,16 +8,30 @@ from typing import Any
 import torch
 from torch.utils.flop_counter import FlopCounterMode, register_flop_formula
 
+from gbpn.config import ModelConfig
 from gbpn.gmcn import SecondStageInput
 from gbpn.gmcn.affine import AffineNetwork
 from gbpn.model import GBPN, Model
 
-__all__ = ["multiply_adds", "parameters"]
+__all__ = ["FLOPS_PER_MESSAGE", "messages", "multiply_adds", "parameters"]
+
+FLOPS_PER_MESSAGE = 10
+"""Cavity, division, mean and damping of one message, about."""
 
 
 def parameters(model: torch.nn.Module) -> int:
     """Trainable numbers; buffers such as running statistics are not counted."""
     return sum(parameter.numel() for parameter in model.parameters())
+
+
+def messages(config: ModelConfig, height: int, width: int) -> int:
+    """Messages of belief propagation in all stages for one image: local ones by the four sweeps of every
+    iteration, with eight neighbours three each, and those along learned edges in every parallel step."""
+    if config.solver != "gbp":
+        return 0
+    sweeps = 4 * (3 if config.neighbours == 8 else 1)
+    each = sweeps + config.nonlocal_edges * config.nonlocal_steps
+    return sum(config.iterations) * each * height * width
 
 
 def multiply_adds(model: Model, height: int, width: int) -> dict[str, int]:

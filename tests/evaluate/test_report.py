@@ -129,6 +129,7 @@ def small(suite: str, shared: Path) -> list[object]:
         "noise": [*room, *few, "--noise", 0.01, "--noise", 0.05],
         "transfer": ["pool", "--data", shared / "data" / "icl_nuim", "--limit", 2, *few],
         "iterations": [*room, "--iterations", 2, "--iterations", 3, "--no-pictures"],
+        "propagation": [*room, "--method", "nearest", "--method", "linear", "--points", 30],
         "runtime": [*room, "--method", "nearest", "--no-pictures"],
         "confidence": [*room, *few],
     }[suite]
@@ -136,7 +137,7 @@ def small(suite: str, shared: Path) -> list[object]:
 
 @pytest.mark.parametrize("suite", [name for name, suite in SUITES.items() if not suite.judged])
 def test_every_suite_on_real_frames(suite, shared, weights, tmp_path) -> None:
-    learned = ["--weights", weights] if suite in ("ablation", "iterations", "runtime") else []
+    learned = ["--weights", weights] if suite in ("ablation", "iterations", "runtime", "propagation") else []
     evaluate(*small(suite, shared), *learned, "--suite", suite, "-o", tmp_path)
     data = report(tmp_path)
     assert data["suite"] == suite
@@ -160,6 +161,12 @@ def test_every_suite_on_real_frames(suite, shared, weights, tmp_path) -> None:
         for entry in data["runtime"]:
             parts = entry["network_milliseconds"] + entry["gbp_milliseconds"]
             assert parts >= entry["milliseconds"] - 0.02
+            assert entry["network_gigamacs"] > entry["gbp_gigaflops"] > 0
+    if suite == "propagation":
+        ranges = {line["method"]: line for line in data["range of one of 30 measurements"]}
+        assert ranges["v9, 1 iteration"]["above 0.001"] > ranges["nearest"]["above 0.001"]
+        assert int(ranges["local scheme, 18 steps"]["farthest [pixels]"]) <= 18 * 2**0.5
+        assert (tmp_path / "pictures" / "influence_30.png").stat().st_size > 10_000
 
 
 def test_baselines_against_another_implementation(shared, tmp_path) -> None:

@@ -25,7 +25,7 @@ from gbpn.datasets import VoidDataset, open_dataset
 from gbpn.datasets.void import DEPTH_RANGE as VOID_RANGE
 from gbpn.errors import GbpnError, InputError
 from gbpn.evaluate import ablation, acceptance, published, runtime, suites
-from gbpn.evaluate.figures import contact_sheets, frame_rows, propagation
+from gbpn.evaluate.figures import contact_sheets, frame_rows, propagation, reaches
 from gbpn.evaluate.methods import BASELINES, distinct, method_entry, weight_entries
 from gbpn.evaluate.page import Picture, page
 from gbpn.evaluate.plots import all_plots
@@ -105,13 +105,14 @@ def perform(request: Request, console: Console) -> Report:
         if suite.published
         else [],
     )
-    report = replace(report, extras=_extras(plan, suite, report))
+    extras, drawn = _extras(plan, suite, report)
+    report = replace(report, extras=extras)
     report.write(request.output)
     if not suite.judged:
         console.print(report.terminal())
     for table in report.terminal_extras():
         console.print(table)
-    _write_page(request, suite, plan, report)
+    _write_page(request, suite, plan, report, drawn)
     if failed := report.to_json()["failed"]:
         first = escape(shown(failed[0], LONGEST_MESSAGE))
         console.print(f"[yellow]{len(failed)} failed, listed in the report; the first: {first}[/]")
@@ -119,17 +120,19 @@ def perform(request: Request, console: Console) -> Report:
     return report
 
 
-def _extras(plan: Plan, suite: suites.Suite, report: Report) -> dict[str, Any]:
-    """Tables that a suite has beside its errors."""
+def _extras(plan: Plan, suite: suites.Suite, report: Report) -> tuple[dict[str, Any], list[Picture]]:
+    """Tables that a suite has beside its errors, and pictures that belong to them."""
     if suite.name == "runtime":
-        return _runtime_of(plan)
+        return _runtime_of(plan), []
     if suite.name == "ablation":
-        return ablation.tables(report.rows, published.beside("ablation", "nyuv2"))
+        return ablation.tables(report.rows, published.beside("ablation", "nyuv2")), []
+    if suite.name == "propagation":
+        found = reaches(plan)
+        return {title: table for title, table, _ in found}, [drawn for _, _, drawn in found]
     if suite.judged:
-        return acceptance.tables(
-            report.rows, [entry.name for entry in plan.entries if entry.kind == "weights"]
-        )
-    return {}
+        learned = [entry.name for entry in plan.entries if entry.kind == "weights"]
+        return acceptance.tables(report.rows, learned), []
+    return {}, []
 
 
 def _frames_of(plan: Plan) -> list[str]:
@@ -186,15 +189,18 @@ def submit(request: Request, console: Console) -> int:
     return done
 
 
-def _write_page(request: Request, suite: suites.Suite, plan: Plan, report: Report) -> None:
-    """Plots and pictures as files, and all of it inside one index.html."""
+def _write_page(
+    request: Request, suite: suites.Suite, plan: Plan, report: Report, drawn: list[Picture]
+) -> None:
+    """Plots and pictures, with those `drawn` already, as files, and all of it inside one index.html."""
     shown = [
         Picture(name=name, caption=caption, data=data, section="Plots")
         for name, caption, data in ([] if suite.judged else all_plots(report, suite.axis, suite.metric))
     ]
+    shown += drawn
     if request.pictures and suite.judged:
         shown += [sheet for name in acceptance.LOOKED_AT for sheet in frame_rows(plan, report, name)]
-    elif request.pictures:
+    elif request.pictures and not drawn:
         shown += contact_sheets(plan, report) + propagation(plan, report, request.pixels)
     for picture in shown:
         write_bytes(request.output / "pictures" / f"{picture.name}.{picture.kind}", picture.data)

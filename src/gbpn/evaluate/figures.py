@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.nn.functional import avg_pool2d, max_pool2d
 
 from gbpn.distribution import DepthDistribution
+from gbpn.evaluate import influence
 from gbpn.evaluate import propagation as sweeps
 from gbpn.evaluate.page import Picture
 from gbpn.evaluate.propagation import PANEL
@@ -24,7 +25,16 @@ from gbpn.show import pictures
 from gbpn.show.pictures import Array
 from gbpn.validity import measured
 
-__all__ = ["contact_sheets", "extremes", "frame_rows", "learned_edges", "png", "propagation", "sheet"]
+__all__ = [
+    "contact_sheets",
+    "extremes",
+    "frame_rows",
+    "learned_edges",
+    "png",
+    "propagation",
+    "reaches",
+    "sheet",
+]
 
 _SHOWN_METHODS = 4
 
@@ -81,6 +91,30 @@ def frame_rows(plan: Plan, report: Report, setting_name: str) -> list[Picture]:
     return [
         Picture(name=f"frames_{setting_name.replace(' ', '_')}", caption=caption, data=data, section="Frames")
     ]
+
+
+def reaches(plan: Plan) -> list[tuple[str, list[dict[str, str]], Picture]]:
+    """Title, table and picture of how far one measurement of the first frame reaches, for every setting."""
+    out = []
+    for setting in plan.settings:
+        dataset = plan.open(setting)
+        sample = setting.measure(dataset.load(plan.frames(dataset, setting)[0]))
+        found = influence.influences(sample, plan.entries, setting)
+        place = influence.central_measurement(sample)
+        count = int((sample.sparse > 0).sum())
+        title = f"range of one of {count} measurements"
+        caption = (
+            f"Influence of the measurement in the square on every pixel of {sample.name}: the derivative of "
+            "depth by it, log10 from 0.001 to 1. Iterations are those of the first stage."
+        )
+        drawn = Picture(
+            name=f"influence_{count}",
+            caption=caption,
+            data=png(influence.picture(sample, found)),
+            section="Range of a measurement",
+        )
+        out.append((title, [influence.reach(one, *place) for one in found], drawn))
+    return out
 
 
 def propagation(plan: Plan, report: Report, pixels: Sequence[tuple[int, int]] = ()) -> list[Picture]:

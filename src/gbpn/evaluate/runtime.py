@@ -10,7 +10,9 @@ from typing import Any
 
 import torch
 
+from gbpn import cost
 from gbpn.gbp import infer
+from gbpn.gmcn import MULTIPLE
 from gbpn.model import GBPN, Model
 from gbpn.pipeline import SparseDepth
 from gbpn.sample import Sample
@@ -24,11 +26,15 @@ _REPEATS = 3
 def split(model: Model, sample: Sample, repeats: int = _REPEATS) -> dict[str, Any]:
     """Milliseconds a frame (least of `repeats`), in all and of belief propagation; the rest is the network.
 
-    Memory is the process's peak on a CPU (so it includes the interpreter), and torch's own peak on a GPU.
+    All without the check of the sigmas, which stands apart. Operations are those at the padded size:
+    multiply-adds of the network, and about ten for each message. Memory is the process's peak on a CPU (so it
+    includes the interpreter), and torch's own peak on a GPU.
     """
     device = next(model.parameters()).device
     image, sparse, intrinsics = (t[None].to(device) for t in (sample.image, sample.sparse, sample.intrinsics))
     total = _least(lambda: model(image, sparse, intrinsics), repeats, device)
+    checked = _least(lambda: model.complete(image, sparse, intrinsics, sigmas=True), repeats, device)
+    padded = tuple(-(-side // MULTIPLE) * MULTIPLE for side in sample.image.shape[1:])
     propagation = 0.0
     if isinstance(model, GBPN):
         messages, pipeline = None, model.pipeline()
@@ -51,6 +57,9 @@ def split(model: Model, sample: Sample, repeats: int = _REPEATS) -> dict[str, An
         "milliseconds": round(1000 * total, 2),
         "network_milliseconds": round(1000 * max(total - propagation, 0.0), 2),
         "gbp_milliseconds": round(1000 * propagation, 2),
+        "with_checked_sigmas_milliseconds": round(1000 * checked, 2),
+        "network_gigamacs": round(sum(cost.multiply_adds(model, *padded).values()) / 1e9, 3),
+        "gbp_gigaflops": round(cost.FLOPS_PER_MESSAGE * cost.messages(model.config, *padded) / 1e9, 3),
         "megabytes": round(peak_memory(device) / 2**20, 1),
         "million_parameters": round(sum(p.numel() for p in model.parameters()) / 1e6, 3),
         "device": str(device),

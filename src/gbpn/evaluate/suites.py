@@ -97,6 +97,13 @@ SUITES: dict[str, Suite] = {
             published=False,
         ),
         Suite(
+            name="propagation",
+            about="How far one measurement reaches: the derivative of every depth by it, on one frame.",
+            settings=tuple(Setting(points=n, frames=1) for n in (20, 500)),
+            methods=("nearest", "linear", "guided", "gbp_handmade"),
+            published=False,
+        ),
+        Suite(
             name="acceptance",
             about="What weights must show before they ship, on a whole pool: see docs/evaluation.md.",
             settings=acceptance.SETTINGS,
