@@ -34,7 +34,7 @@ def test_the_working_size_goes_with_focal_length_and_density() -> None:
     assert scale(228, 304, 260, 500) == 1.0  # as trained
     assert scale(456, 608, 520, 500) == pytest.approx(0.6)
     assert scale(114, 152, 130, 500) == pytest.approx(2.0)
-    assert scale(228, 304, 260, 1) == scale(228, 304, 260, 30) == pytest.approx(0.5)
+    assert scale(228, 304, 260, 1) == scale(228, 304, 260, 30) == pytest.approx(0.55)
     assert scale(114, 152, 130, 1) == 1.0
     assert scale(456, 608, 520, 20000) == 1.0  # every measurement wants a pixel
     for count in (1, 30, 500, 3000):  # one scene, one working size, whatever size it comes in

@@ -31,7 +31,7 @@ _FEWEST_PIXELS, _USUAL_PIXELS = 114 * 152, 228 * 304
 """Nothing is reduced below the first; nothing is enlarged beyond the second, the size of training frames."""
 _USUAL_DENSITY = 500 / _USUAL_PIXELS
 """Measurements per pixel at which the focal length of training is about the best one."""
-_AT_USUAL, _POWER, _SMALLEST = 1.2, 0.35, 0.5
+_AT_USUAL, _POWER, _SMALLEST = 1.2, 0.35, 0.55
 """Best focal length over that of training: at the usual density, its growth with density, and its least."""
 _NEAR = (0.85, 1.18)
 """Factors between these are not worth a change."""
