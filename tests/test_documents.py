@@ -124,7 +124,7 @@ def write_phone(folder: Path) -> None:
     for part in ("depth", "confidence", "poses"):
         (folder / part).mkdir(parents=True)
     for frame in range(2):
-        picture(folder / "color" / f"{frame:06}.png", rng.integers(0, 255, (64, 96, 3), dtype=np.uint8))
+        picture(folder / "color" / f"{frame:06}.jpg", rng.integers(0, 255, (64, 96, 3), dtype=np.uint8))
         np.save(folder / "depth" / f"{frame:06}.npy", rng.uniform(1, 3, (8, 12)).astype(np.float32))
         np.save(folder / "confidence" / f"{frame:06}.npy", rng.integers(0, 3, (8, 12), dtype=np.uint8))
         pose = np.eye(4)

@@ -7,6 +7,7 @@ source, what was wanted, what was found and what to do. Sizes are checked as dec
 
 from __future__ import annotations
 
+import io
 import math
 import os
 from collections.abc import Iterator
@@ -15,7 +16,7 @@ from pathlib import Path
 
 from gbpn.errors import DatasetError, GbpnError, InputError
 
-__all__ = ["LONGEST_MESSAGE", "most_pixels", "reading", "require_size", "shown", "taking"]
+__all__ = ["LONGEST_MESSAGE", "BoundedFile", "most_pixels", "reading", "require_size", "shown", "taking"]
 
 LONGEST_MESSAGE = 500
 """Characters of an error about something that came in."""
@@ -57,6 +58,18 @@ def taking(name: str, wanted: str) -> Iterator[None]:
     except Exception as problem:
         found = f"{name} must be {wanted}; got {_found(problem)}: convert it first"
         raise InputError(shown(found, LONGEST_MESSAGE)) from problem
+
+
+class BoundedFile(io.BufferedReader):
+    """A file whose reads take no more memory than it has bytes, whatever length a library read in it."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        super().__init__(io.FileIO(path))
+        self._end = os.fstat(self.fileno()).st_size
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        left = max(self._end - self.tell(), 0)
+        return super().read(left if size is None or size < 0 else min(size, left))
 
 
 def most_pixels() -> int:

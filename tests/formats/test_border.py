@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import struct
+import tracemalloc
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -174,6 +176,21 @@ def test_a_huge_picture_of_few_bytes_is_refused(tmp_path: Path) -> None:
     (tmp_path / "x.ppm").write_bytes(b"P6\n9000 9000\n255\n" + bytes(100))
     with pytest.raises(InputError, match="9000×9000"):
         read_image(tmp_path / "x.ppm")
+
+
+def test_a_declared_chunk_of_a_picture_takes_no_memory(tmp_path: Path) -> None:
+    """Four gigabytes are declared in a PNG of a hundred bytes."""
+    Image.fromarray(np.full((12, 16), 900, np.uint16)).save(tmp_path / "x.png")
+    content = bytearray((tmp_path / "x.png").read_bytes())
+    content[33:35] = b"\xf3\x00"  # of the length before IDAT
+    (tmp_path / "x.png").write_bytes(content)
+    tracemalloc.start()
+    try:
+        with contextlib.suppress(DatasetError):
+            read_depth(tmp_path / "x.png", 1000)
+        assert tracemalloc.get_traced_memory()[1] < 10_000_000
+    finally:
+        tracemalloc.stop()
 
 
 def test_a_huge_map_is_not_projected_into() -> None:

@@ -18,7 +18,7 @@ from PIL import ExifTags, Image, ImageOps
 from torch import Tensor
 
 from gbpn.atomic_files import replacing
-from gbpn.border import most_pixels, reading, require_size
+from gbpn.border import BoundedFile, most_pixels, reading, require_size
 
 __all__ = [
     "KINDS",
@@ -64,7 +64,7 @@ def open_picture(path: Path) -> Iterator[Image.Image]:
         Image.MAX_IMAGE_PIXELS = most  # the limit was raised on purpose: Pillow's own must not stand below it
     Image.init()
     kinds = [kind for kind in KINDS if kind in Image.OPEN]
-    with Image.open(path, formats=kinds) as picture:
+    with BoundedFile(path) as file, Image.open(file, formats=kinds) as picture:
         require_size("a picture", picture.height, picture.width)
         yield picture
 

@@ -7,13 +7,12 @@ damaged length asks for. So messages are read by ROS's own definitions only, and
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from gbpn.border import shown
+from gbpn.border import BoundedFile, shown
 from gbpn.errors import BackendError, DatasetError
 
 __all__ = ["BagFile"]
@@ -89,14 +88,4 @@ class _BoundedPath(type(Path())):  # type: ignore[misc]
     """A path whose files take no more memory than they have bytes, whatever is asked for."""
 
     def open(self, mode: str = "r", *args: Any, **kwargs: Any) -> Any:
-        return _BoundedFile(self) if mode == "rb" else super().open(mode, *args, **kwargs)
-
-
-class _BoundedFile(io.BufferedReader):
-    def __init__(self, path: Path) -> None:
-        super().__init__(io.FileIO(path))
-        self._end = path.stat().st_size
-
-    def read(self, size: int | None = -1, /) -> bytes:
-        left = max(self._end - self.tell(), 0)
-        return super().read(left if size is None or size < 0 else min(size, left))
+        return BoundedFile(self) if mode == "rb" else super().open(mode, *args, **kwargs)
