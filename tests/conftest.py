@@ -94,6 +94,11 @@ LONG = (
     "export/test_onnx.py",
     "export/test_torch_export.py",
     "runtime/test_runtime.py",
+    "scale/test_page.py",
+    "scale/test_ray.py",
+    "scale/test_training_nodes.py",
+    "studio/test_browser.py",
+    "studio/test_fuzz.py",
     "test_soak.py",
 )
 """Files whose tests take minutes; `GBPN_ALL_TESTS=1` runs them too."""

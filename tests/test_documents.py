@@ -45,7 +45,11 @@ def blocks(page: Path, *languages: str) -> list[tuple[str, str]]:
 
 LONG = () if os.environ.get("GBPN_ALL_TESTS") else ("export.md",)
 """Pages whose blocks take minutes."""
-RUNNABLE = [page for page in PAGES if blocks(page, "python", "console") and page.name not in LONG]
+ELSEWHERE = ("scale.md",)
+"""Pages that a test of their own runs: tests/scale/test_page.py."""
+RUNNABLE = [
+    page for page in PAGES if blocks(page, "python", "console") and page.name not in (*LONG, *ELSEWHERE)
+]
 
 
 def picture(path: Path, pixels: np.ndarray) -> None:

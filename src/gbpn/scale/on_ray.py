@@ -27,6 +27,8 @@ _MOST_RANGES = 4096
 """Ranges that the driver hands out, whatever the number of shards: its memory does not grow with them."""
 _IN_FLIGHT = 2
 """Ranges that wait at an actor or are done by it."""
+_SENT = ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_REGION", "GBPN_MAX_MEGAPIXELS")
+"""Variables of the driver that workers get too; keys are not sent, machines have their own."""
 _SPARE_CPUS = 1
 """Logical processors of a cluster of our own besides those of the actors."""
 
@@ -153,9 +155,10 @@ def _connected(cluster: Cluster) -> Iterator[Any]:
     if ray.is_initialized():
         yield ray
         return
-    threads = str(cluster.threads)
+    variables = {name: os.environ[name] for name in _SENT if name in os.environ}
+    variables |= {"OMP_NUM_THREADS": str(cluster.threads), "OMP_WAIT_POLICY": "passive"}
     options: dict[str, Any] = {
-        "runtime_env": {"env_vars": {"OMP_NUM_THREADS": threads, "OMP_WAIT_POLICY": "passive"}},
+        "runtime_env": {"env_vars": variables},
         "log_to_driver": False,
         "logging_level": "ERROR",
     }
@@ -163,7 +166,6 @@ def _connected(cluster: Cluster) -> Iterator[Any]:
         options["num_cpus"] = max(
             os.cpu_count() or 1, int(-(-cluster.workers * cluster.cpus_per_worker // 1)) + _SPARE_CPUS
         )
-        options["include_dashboard"] = None
     try:
         ray.init(address=cluster.address or "local", **options)
     except (ConnectionError, RuntimeError, ValueError) as error:
