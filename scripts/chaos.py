@@ -36,12 +36,8 @@ from small_frames import write_frames  # noqa: E402
 import gbpn.scale  # noqa: E402
 from gbpn.scale.storage import Storage, base_name, joined  # noqa: E402
 
-DETECTION = {
-    "health_check_period_ms": 1000,
-    "health_check_failure_threshold": 3,
-    "health_check_timeout_ms": 3000,
-}
-"""How fast Ray notices that a raylet is gone."""
+DETECTION = {"health_check_period_ms": 3000, "health_check_failure_threshold": 4}
+"""How fast Ray notices that a raylet is gone; not so fast that a busy machine counts as dead."""
 TIMES = {"seconds", "seconds_read", "seconds_network", "seconds_inference", "seconds_write", "worker"}
 FLAT = 0.15
 """A process may grow by this share of its memory between its first and its last third."""

@@ -97,8 +97,6 @@ LONG = (
     "scale/test_page.py",
     "scale/test_ray.py",
     "scale/test_training_nodes.py",
-    "studio/test_browser.py",
-    "studio/test_fuzz.py",
     "test_soak.py",
 )
 """Files whose tests take minutes; `GBPN_ALL_TESTS=1` runs them too."""
