@@ -60,7 +60,7 @@ def engine(
 ) -> dict[str, Any]:
     """One run; its steady rate, its start and its phases."""
     points: list[tuple[float, int]] = []
-    begun = time.perf_counter()
+    begun, own = time.perf_counter(), time.process_time()
 
     def follow(summary: Summary) -> None:
         points.append((time.perf_counter() - begun, summary.now))
@@ -79,6 +79,8 @@ def engine(
     return {
         "workers": workers,
         "rate": steady(points),
+        "processor_per_frame_s": summary.processor / summary.now,
+        "driver_processor_per_frame_s": (time.process_time() - own) / summary.now,
         "wall_s": time.perf_counter() - begun,
         "first_shard_s": points[0][0],
         "work_per_frame_s": work / summary.now,
@@ -89,14 +91,15 @@ def engine(
     }
 
 
-def plain(source: tuple[str, str], output: Path) -> float:
-    """Frames per second of `gbpn complete` in one process, without its start."""
+def plain(source: tuple[str, str], output: Path) -> tuple[float, float]:
+    """Frames per second, and processor seconds per frame, of `gbpn complete` in one process."""
     run = Run(completer=INSTRUCTIONS.open(), sensor=INSTRUCTIONS.sensor, output=output)
     frames = plan(*source)
-    begun = time.perf_counter()
+    begun, processor = time.perf_counter(), time.process_time()
     outcomes = list(run.all(frames))
     assert all(outcome.state == "written" for outcome in outcomes)
-    return len(frames) / (time.perf_counter() - begun)
+    rate = len(frames) / (time.perf_counter() - begun)
+    return rate, (time.process_time() - processor) / len(frames)
 
 
 def predicted(one: dict[str, Any], two: dict[str, Any], frames: int, batch: int) -> dict[str, float]:
@@ -139,15 +142,21 @@ def overhead(asked: argparse.Namespace, folder: Path) -> dict[str, Any]:
     ray.init("local", num_cpus=4, log_to_driver=False, include_dashboard=False, logging_level="ERROR")
     rounds = []
     for number in range(asked.rounds):
-        alone = plain(source, folder / f"p{number}")
-        here = engine(source, folder / f"h{number}", 1, "here", asked.batch)
-        on_ray = engine(source, folder / f"r{number}", 1, "ray", asked.batch)
-        rounds.append(
-            {"plain": alone, "here": here["rate"], "ray": on_ray["rate"], "phases": on_ray["phases"]}
-        )
-        print(json.dumps(rounds[-1]), flush=True)
-    best = {kind: max(each[kind] for each in rounds) for kind in ("plain", "here", "ray")}
-    return {"best": best, "overhead_ray": best["plain"] / best["ray"] - 1, "rounds": rounds}
+        rate, processor = plain(source, folder / f"p{number}")
+        found = {"plain": rate, "plain_processor_s": processor}
+        for kind in ("here", "ray"):
+            one = engine(source, folder / f"{kind}{number}", 1, kind, asked.batch)
+            found |= {kind: one["rate"], f"{kind}_processor_s": one["processor_per_frame_s"]}
+        rounds.append(found)
+        print(json.dumps(found), flush=True)
+    rates = {kind: max(each[kind] for each in rounds) for kind in ("plain", "here", "ray")}
+    least = {kind: min(each[f"{kind}_processor_s"] for each in rounds) for kind in ("plain", "here", "ray")}
+    return {
+        "frames_per_s": rates,
+        "processor_s_per_frame": least,
+        "overhead_ray": rates["plain"] / rates["ray"] - 1,
+        "overhead_ray_processor": least["ray"] / least["plain"] - 1,
+    }
 
 
 class StandIn(gbpn.DepthCompleter):
@@ -249,7 +258,7 @@ def sizes(asked: argparse.Namespace, folder: Path) -> dict[str, Any]:
         place = folder / f"{width}x{height}"
         one = engine(folders(write_frames(place, count, (height, width))), place / "o", 1, "here", 1)
         found[f"{width}x{height}"] = {
-            "frames_per_core_s": one["rate"], "phases": one["phases"],
+            "frames_per_core_s": 1 / one["processor_per_frame_s"], "phases": one["phases"],
             "bytes_read": one["bytes_read"], "bytes_written": one["bytes_written"],
         }  # fmt: skip
         print(json.dumps({f"{width}x{height}": found[f"{width}x{height}"]}), flush=True)

@@ -7,13 +7,13 @@ process, since the global batch is the same; in double precision, as in tests/tr
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 import torch
 from hostile_bucket import free_port
@@ -27,6 +27,7 @@ SETTINGS = (
     "average_from=2", "dataset.count=8", "dataset.height=64", "dataset.width=64", "augmentation.height=64",
     "augmentation.width=64", "freeze_encoder_statistics=no",
 )  # fmt: skip
+STEPS = 20
 PLAIN = [sys.executable, "-m", "gbpn.cli"]
 
 
@@ -64,7 +65,7 @@ def slurm(rank: int, port: int, words: list[str]) -> subprocess.Popen[str]:
 
 
 def ended(process: subprocess.Popen[str]) -> str:
-    return process.communicate(timeout=300)[0]
+    return process.communicate(timeout=600)[0]
 
 
 def state(run: Path) -> dict[str, Any]:
@@ -84,7 +85,7 @@ def assert_same(one: Path, other: Path) -> None:
 def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The run of one process."""
     out = tmp_path_factory.mktemp("alone") / "run"
-    process = started([*PLAIN, *train(out, 5)])
+    process = started([*PLAIN, *train(out, STEPS)])
     said = ended(process)
     assert process.returncode == 0, said
     return out
@@ -93,7 +94,7 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("launch", [torchrun, slurm], ids=["torchrun", "slurm"])
 def test_two_nodes_learn_what_one_learns(launch, alone: Path, tmp_path: Path) -> None:
     port = free_port()
-    nodes = [launch(rank, port, train(tmp_path / "run", 5)) for rank in range(2)]
+    nodes = [launch(rank, port, train(tmp_path / "run", STEPS)) for rank in range(2)]
     said = [ended(node) for node in nodes]
     assert [node.returncode for node in nodes] == [0, 0], said
     assert_same(alone, tmp_path / "run")
@@ -101,18 +102,65 @@ def test_two_nodes_learn_what_one_learns(launch, alone: Path, tmp_path: Path) ->
 
 def test_a_node_is_killed_and_the_run_goes_on_with_one(alone: Path, tmp_path: Path) -> None:
     run, port = tmp_path / "run", free_port()
-    nodes = [torchrun(rank, port, train(run, 5)) for rank in range(2)]
+    nodes = [torchrun(rank, port, train(run, STEPS)) for rank in range(2)]
     deadline = time.monotonic() + 200
     while not list((run / "checkpoints").glob("step-*.pt")):
         assert nodes[0].poll() is None, ended(nodes[0])
         assert time.monotonic() < deadline
         time.sleep(0.05)
-    os.killpg(nodes[1].pid, signal.SIGKILL)
+    for process in (*psutil.Process(nodes[1].pid).children(recursive=True), psutil.Process(nodes[1].pid)):
+        process.kill()  # the whole machine at once
     said = ended(nodes[0])
     nodes[1].communicate()
     assert nodes[0].returncode != 0, "half a batch would have been learnt"
-    assert 1 <= state(run)["step"] < 5, said
-    rest = started([*PLAIN, *train(run, 5), "--resume"])
+    assert 1 <= state(run)["step"] < STEPS, said
+    rest = started([*PLAIN, *train(run, STEPS), "--resume"])
     said = ended(rest)
     assert rest.returncode == 0, said
+    assert_same(alone, run)
+
+
+RAY = """
+import sys
+from pathlib import Path
+
+import ray
+from ray.train import ScalingConfig
+from ray.train.torch import TorchTrainer
+
+
+def one_process(options):
+    import os
+    os.environ["TORCHELASTIC_RUN_ID"] = "ray"
+    from gbpn.train.loop import Machine, train
+    from gbpn.train.recipe import named
+    recipe = named("synthetic").changed(options["settings"])
+    machine = Machine(accelerator="cpu", nodes=2, precision="64-true", workers=0, progress=False)
+    train(recipe, None, Path(options["out"]), machine=machine)
+
+
+ray.init("local", num_cpus=4, include_dashboard=False, log_to_driver=False)
+options = {"out": sys.argv[1], "settings": sys.argv[2:]}
+TorchTrainer(one_process, train_loop_config=options, scaling_config=ScalingConfig(num_workers=2)).fit()
+"""
+"""As docs/scale.md shows it."""
+
+
+def test_ray_train_starts_the_same_run(alone: Path, tmp_path: Path) -> None:
+    pytest.importorskip("ray.train", reason="needs pip install gbpn[scale]")
+    run = tmp_path / "run"
+    command = [
+        sys.executable,
+        "-W",
+        "ignore",
+        "-c",
+        RAY,
+        str(run),
+        *SETTINGS,
+        f"steps={STEPS}",
+        f"validate_every={STEPS}",
+    ]
+    process = started(command, RAY_worker_niceness="0", RAY_USAGE_STATS_ENABLED="0")
+    said = ended(process)
+    assert process.returncode == 0, said
     assert_same(alone, run)

@@ -75,6 +75,8 @@ class ShardReport:
     frames: int = 0
     seconds: float = 0.0
     """Of the whole shard, from its first request to its record."""
+    processor: float = 0.0
+    """Seconds of processor time in them, threads included."""
     read: float = 0.0
     network: float = 0.0
     inference: float = 0.0

@@ -33,6 +33,8 @@ class Summary:
     retried: int = 0
     bytes_read: int = 0
     bytes_written: int = 0
+    processor: float = 0.0
+    """Seconds of processor time of all workers together."""
     phases: dict[str, float] = field(default_factory=lambda: dict.fromkeys(_PHASES, 0.0))
     """Seconds of all workers together."""
     by_worker: dict[str, list[float]] = field(default_factory=dict)
@@ -60,6 +62,7 @@ class Summary:
         self.retried += report.retried
         self.bytes_read += report.bytes_read
         self.bytes_written += report.bytes_written
+        self.processor += report.processor
         for name in _PHASES:
             self.phases[name] += getattr(report, name)
         worker = self.by_worker.setdefault(report.worker, [0.0, 0.0, 0.0])

@@ -141,6 +141,7 @@ class ShardWorker:
 
     def _complete(self, number: int) -> ShardReport:
         start, before = time.perf_counter(), self.phases.seconds.copy()
+        processor = time.process_time()
         bytes_before = self.storage.bytes_read, self.storage.bytes_written
         retried_before, self._read_in_place = sum(self.storage.retried.values()), 0
         tar = None
@@ -171,6 +172,7 @@ class ShardWorker:
             launch=self.launch,
             memory=_resident(),
             seconds=time.perf_counter() - start,
+            processor=time.process_time() - processor,
             message=next((row.error for row in rows if row.state == "failed"), ""),
         )
         records.commit(self.worklist.output, rows, report, self.storage)

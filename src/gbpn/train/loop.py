@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import signal
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -386,7 +387,12 @@ def _stop_requests() -> Iterator[_Stop]:
     def request(*_: object) -> None:
         stop.requested = True
 
-    before = {number: signal.signal(number, request) for number in (signal.SIGTERM, signal.SIGINT)}
+    numbers = (signal.SIGTERM, signal.SIGINT)
+    if (
+        threading.current_thread() is not threading.main_thread()
+    ):  # as in Ray Train: only the first may listen
+        numbers = ()
+    before = {number: signal.signal(number, request) for number in numbers}
     try:
         yield stop
     finally:
