@@ -387,11 +387,8 @@ def _stop_requests() -> Iterator[_Stop]:
     def request(*_: object) -> None:
         stop.requested = True
 
-    numbers = (signal.SIGTERM, signal.SIGINT)
-    if (
-        threading.current_thread() is not threading.main_thread()
-    ):  # as in Ray Train: only the first may listen
-        numbers = ()
+    first = threading.current_thread() is threading.main_thread()  # another, as Ray Train's, may not listen
+    numbers = (signal.SIGTERM, signal.SIGINT) if first else ()
     before = {number: signal.signal(number, request) for number in numbers}
     try:
         yield stop
