@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -29,10 +30,14 @@ def running(
     limits: Limits | None = None,
     weights: str = "default",
 ) -> Iterator[Server]:
-    """A server in a thread of its own."""
+    """A server in a thread of its own, which must not log an error."""
     where = Address(host="127.0.0.1", port=0, token=token)
     server = Server(completer, where, page=page, limits=limits, weights=weights)
     thread = threading.Thread(target=server.run)
+    errors = _Errors(logging.ERROR)
+    loggers = [logging.getLogger(name) for name in ("uvicorn.error", "gbpn.studio", "asyncio")]
+    for logger in loggers:
+        logger.addHandler(errors)
     thread.start()
     try:
         while not server._server.started:
@@ -41,6 +46,20 @@ def running(
     finally:
         server.stop()
         thread.join()
+        for logger in loggers:
+            logger.removeHandler(errors)
+    assert not errors.texts, errors.texts[0]
+
+
+class _Errors(logging.Handler):
+    """What was logged as an error."""
+
+    def __init__(self, level: int) -> None:
+        super().__init__(level)
+        self.texts: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.texts.append(logging.Formatter().format(record))
 
 
 class Client:

@@ -92,7 +92,7 @@ async def _converse(socket: WebSocket) -> None:
         async with sending:
             try:
                 await socket.send_bytes(protocol.encode(message))
-            except RuntimeError as error:  # what starlette says once the other side has gone
+            except (RuntimeError, WebSocketDisconnect) as error:  # what starlette says once the page has gone
                 raise ConnectionError(str(error)) from error
 
     page = Page(state.completer, state.weights, state.workers, state.kept, limits, send)
