@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import socket
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -127,6 +128,14 @@ def test_serve_has_no_page_and_studio_has(api: Server, server: Server) -> None:
     assert get(server, "/api/v1/scenes/kitchen.jpg").content.startswith(b"\xff\xd8")
     for path in ("/api/v1/scenes/..%2fkitchen.jpg", "/api/v1/scenes/nowhere.jpg", "/..%2f..%2fpage.py"):
         assert get(server, path).status_code == 404
+
+
+def test_who_comes_early_waits(thin: gbpn.DepthCompleter) -> None:
+    """The address is printed before the server runs: nobody is refused meanwhile."""
+    one = Server(thin, address("127.0.0.1", 0))
+    with socket.create_connection((one.address.host, one.address.port), timeout=5):
+        pass
+    one._listener.close()
 
 
 def test_other_pages_and_other_names_are_refused(server: Server) -> None:

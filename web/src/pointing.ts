@@ -49,7 +49,7 @@ function overSplit(left: number): boolean {
 
 function pressed(event: PointerEvent): void {
   if (event.button !== 0 || !store.state.picture) return;
-  canvas.focus({ preventScroll: true });
+  canvas.focus({ preventScroll: true, focusVisible: false } as FocusOptions);
   const { left, top } = local(event);
   const pixel = pixelAt(left, top);
   const { tool } = store.state;

@@ -16,7 +16,8 @@ from gbpn.studio.limits import Limits
 
 __all__ = ["Address", "Server", "address", "is_loopback"]
 
-_DEFAULT_HOST = "127.0.0.1"
+_BACKLOG = 512
+"""Connections that may wait to be taken."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,6 +103,7 @@ def _listener(where: Address) -> socket.socket:
         listener = socket.socket(family, socket.SOCK_STREAM)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(place)
+        listener.listen(_BACKLOG)  # who comes while the server starts waits instead of being refused
         return listener
     except OSError as error:
         raise GbpnError(
