@@ -273,6 +273,8 @@ def commands() -> list[tuple[str, str]]:
         for _, text in blocks(page, "bash"):
             joined = text.replace("\\\n", " ")
             found += [(page.name, line) for line in joined.splitlines() if line.startswith("gbpn ")]
+    table = (ROOT / "README.md").read_text(encoding="utf-8")
+    found += [("README.md", line) for line in re.findall(r"`(gbpn [a-z]+[^`]*)`", table)]
     return found
 
 

@@ -92,6 +92,23 @@ def test_a_folder_by_the_hubs_conventions(model: gbpn.GBPN, tmp_path: Path) -> N
     same_state(model, gbpn.load(folder))
 
 
+def test_the_model_card_is_one_that_the_hub_reads(tmp_path: Path) -> None:
+    """Of the embedded weights: licence, data and numbers, through the hub's own reader."""
+    hub_library = pytest.importorskip("huggingface_hub", reason="needs pip install gbpn[hub]")
+    model = gbpn.load("default")
+    card = hub_library.ModelCard.load(model.save_pretrained(tmp_path / "folder") / "README.md")
+    assert card.data.license == "other"
+    assert card.data.library_name == "gbpn"
+    assert card.data.pipeline_tag == "depth-estimation"
+    assert card.data.datasets
+    assert card.data.metrics
+    results = {result.metric_type: result.metric_value for result in card.data.eval_results}
+    assert results["rmse"] == model.card["numbers"]["rmse"]
+    for heading in ("## Use", "## Licence", "## Training data", "## Numbers", "## Limits"):
+        assert heading in card.text
+    assert model.card["licence"] in card.text
+
+
 def test_what_is_wrong_with_a_file_is_named(model: gbpn.GBPN, tmp_path: Path) -> None:
     good = save(model, tmp_path / "good.safetensors")
     with safe_open(good, "pt") as file:

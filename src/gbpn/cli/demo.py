@@ -21,6 +21,7 @@ def demo(
 ) -> None:
     """Complete the example scenes that come with gbpn at several sparsities, and write a page with them."""
     from rich.console import Console
+    from rich.markup import escape
     from rich.progress import track
 
     from gbpn.predict import DepthCompleter
@@ -28,7 +29,7 @@ def demo(
 
     console = Console(highlight=False, soft_wrap=True)
     completer = DepthCompleter.from_pretrained(weights, device=device)
-    lines = []
+    done = []
     try:
         for shown in track(
             run(completer, output),
@@ -37,19 +38,29 @@ def demo(
             console=Console(stderr=True),
             transient=True,
         ):
-            case = shown.case
-            lines.append(
-                f"{case.scene:12} {case.caption:38} {shown.points:6} points  RMSE {shown.rmse:7.3f} m  "
-                f"(interpolation {shown.interpolated:7.3f} m)  {shown.seconds:5.2f} s"
-            )
+            done.append(shown)
     except OSError as error:
         raise GbpnError(f"cannot write to {output}: {error.strerror or error}") from error
-    for line in lines:
-        console.print(line, markup=False)
-    console.print(f"{len(lines)} pictures and a page: {output / 'index.html'}", markup=False)
+    for shown in sorted(done, key=lambda one: one.rmse / one.interpolated):
+        share = 1 - shown.rmse / shown.interpolated
+        words = f"{share:4.0%} less" if share > 0 else "not better"
+        console.print(
+            f"{shown.case.scene:12} {shown.case.caption:38} errs by {shown.rmse:5.2f} m, {words} than "
+            f"interpolation, {shown.seconds:4.1f} s",
+            markup=False,
+        )
     example = output / "example"
-    console.print(
-        f"next: gbpn complete {example / 'photo.jpg'} {example / 'depth.png'} --scale 1000 "
-        f"--intrinsics {example / 'camera.txt'} -o out",
-        markup=False,
-    )
+    console.print(f"\n[bold]open[/] {escape(str((output / 'index.html').resolve()))}")
+    console.print("go on with:")
+    for command, words in (
+        (
+            f"gbpn complete {example / 'photo.jpg'} {example / 'depth.png'} --scale 1000 -o out",
+            "an image and its depth file",
+        ),
+        (
+            f"gbpn complete {example / 'photo.jpg'} --points 120,80,2.5 --points 40,200,1.9 -o few",
+            "two measurements by hand",
+        ),
+        ("gbpn studio", "click them, in the browser"),
+    ):
+        console.print(f"  {escape(command)}  [dim]# {words}[/]")

@@ -28,8 +28,7 @@ def tell(console: Console, outcomes: list[Outcome], output: Path) -> None:
         _tell_dropped(console, outcomes)
         if outcome.state == "kept":
             console.print("done before with the same inputs and settings; --again redoes it", markup=False)
-        for file in outcome.files:
-            console.print(str(file), markup=False)
+        _tell_glance(console, outcome)
         return
     for notice, count in merged([notice for outcome in outcomes for notice in outcome.notices]):
         console.print(f"[yellow]note:[/] {plain(notice)} ({count} frames)")
@@ -40,9 +39,60 @@ def tell(console: Console, outcomes: list[Outcome], output: Path) -> None:
     words = {"written": "written", "kept": "done before", "left out": "left out", "failed": "failed"}
     parts = [f"{counts[state]} {word}" for state, word in words.items() if counts[state]]
     console.print(f"{len(outcomes)} frames: {', '.join(parts)} → {output}", markup=False)
+    _tell_all_at_a_glance(console, outcomes)
     for outcome in outcomes:
         if outcome.state == "failed":
             console.print(f"[red]failed:[/] {plain(outcome.job.name)}: {plain(outcome.message)}")
+
+
+def _tell_glance(console: Console, outcome: Outcome) -> None:
+    """One frame: what went in, what came out, where to look."""
+    import math
+
+    job, seen = outcome.job, outcome.glance
+    if seen is not None:
+        height, width = seen.size
+        source = f" from {job.sparse}" if job.sparse is not None else ""
+        angle = 2 * math.degrees(math.atan(width / 2 / seen.focal))
+        doubt = "" if seen.sigma is None else f", typically ± {_metres(seen.sigma)}"
+        noun = "point" if seen.points == 1 else "points"
+        rows = {
+            "image": f"{job.image}, {width}×{height}",
+            "measured": f"{seen.points} {noun}, {_range(seen.measured)}{source}",
+            "camera": f"{seen.focal:.0f} pixels focal length, {angle:.0f}° wide",
+            "depth": f"{_range(seen.depth)}{doubt}",
+            "time": f"{seen.seconds:.1f} s",
+        }
+        for name, text in rows.items():
+            console.print(f"[bold]{name:9}[/] {plain(text)}")
+    for file in outcome.files:
+        name = "look at" if file.name.endswith("_preview.png") else ""
+        console.print(f"[bold]{name:9}[/] {plain(str(file))}")
+
+
+def _tell_all_at_a_glance(console: Console, outcomes: list[Outcome]) -> None:
+    """Many frames: points, depth and time of those written now, and where one can be looked at."""
+    from statistics import median
+
+    seen = [outcome.glance for outcome in outcomes if outcome.glance is not None]
+    if not seen:
+        return
+    points = f"{median(one.points for one in seen):.0f} points a frame"
+    depth = _range((min(one.depth[0] for one in seen), max(one.depth[1] for one in seen)))
+    pace = f"{sum(one.seconds for one in seen) / len(seen):.1f} s a frame"
+    console.print(f"{points}, depth {depth}, {pace}", markup=False)
+    first = next(outcome for outcome in outcomes if outcome.glance is not None)
+    for file in first.files:
+        if file.name.endswith("_preview.png"):
+            console.print(f"[bold]look at[/] {plain(str(file))}")
+
+
+def _range(ends: tuple[float, float]) -> str:
+    return _metres(ends[0]) if ends[0] == ends[1] else f"{ends[0]:.2f} to {ends[1]:.2f} m"
+
+
+def _metres(value: float) -> str:
+    return f"{value:.2f} m" if value >= 0.1 else f"{100 * value:.1f} cm"
 
 
 def tell_change(console: Console, outcomes: list[Outcome]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import time
 import zlib
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
@@ -29,12 +30,47 @@ from gbpn.predict.stream import StreamCompleter
 from gbpn.predict.trust import SigmaLimit
 from gbpn.validity import measured
 
-__all__ = ["FULL", "LONGEST_MESSAGE", "Job", "Outcome", "Run", "plan"]
+__all__ = ["FULL", "LONGEST_MESSAGE", "Glance", "Job", "Outcome", "Run", "plan"]
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 """Errors of writing that every further frame would meet too."""
 LONGEST_MESSAGE = 500
 """Characters that are told of a failure."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Glance:
+    """A written frame in a few numbers, for people."""
+
+    size: tuple[int, int]
+    """Height and width."""
+    points: int
+    """Measurements that were used."""
+    measured: tuple[float, float]
+    """Nearest and farthest of them, metres."""
+    focal: float
+    """Pixels."""
+    depth: tuple[float, float]
+    """Nearest and farthest answer, metres."""
+    sigma: float | None
+    """Median, metres; None without a calibration."""
+    seconds: float
+    """Reading, completing and writing."""
+
+    @classmethod
+    def of(cls, result: CompletedDepth, seconds: float) -> Glance:
+        points = result.sparse[measured(result.sparse)]
+        known = result.depth[result.observed]
+        near_far = (float(known.min()), float(known.max())) if known.size else (0.0, 0.0)
+        return cls(
+            size=(result.depth.shape[0], result.depth.shape[1]),
+            points=int(points.numel()),
+            measured=(float(points.min()), float(points.max())) if points.numel() else (0.0, 0.0),
+            focal=float(result.intrinsics[0, 0]),
+            depth=near_far,
+            sigma=float(np.nanmedian(result.std)) if result.calibrated and known.size else None,
+            seconds=seconds,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,6 +88,8 @@ class Outcome:
     files: tuple[Path, ...] = ()
     change: float = 0.0
     """Metres between a measurement and the depth given for it, at most; 0 where none was written."""
+    glance: Glance | None = None
+    """Where it was written now."""
 
 
 def plan(
@@ -203,6 +241,7 @@ class Run:
         place = self.output / f"{job.name}.json"
         if not self.again and (files := _finished(place, record)):
             return Outcome(job=job, state="kept", files=tuple(files))
+        start = time.perf_counter()
         inputs = self.sensor.read(job.image, job.sparse) if job.read is None else job.read()
         result = self.completer.complete(inputs, sigmas=True, keep_measured=self.keep_measured)
         result = replace(result, max_sigma=self.max_sigma)
@@ -218,6 +257,7 @@ class Run:
             dropped=int(result.dropped.sum()),
             change=_change(result).get("largest", 0.0),
             files=(*files, place),
+            glance=Glance.of(result, time.perf_counter() - start),
         )
 
     def _write(self, result: CompletedDepth, name: str, place: Path, record: dict[str, Any]) -> list[Path]:

@@ -7,6 +7,9 @@ import os
 import tempfile
 from pathlib import Path
 from types import ModuleType
+from typing import Any
+
+import yaml
 
 from gbpn.atomic_files import write_bytes
 from gbpn.errors import BackendError, CheckpointError
@@ -71,15 +74,76 @@ def choose(files: list[str], inside: str, hub_id: str) -> str:
     raise CheckpointError(f"{hub_id!r} holds neither {_WEIGHTS} nor {_RELEASED}")
 
 
+_HUB_LICENCES = (
+    "mit",
+    "apache-2.0",
+    "bsd-3-clause",
+    "cc-by-4.0",
+    "cc-by-nc-4.0",
+    "cc-by-nc-sa-4.0",
+    "cc0-1.0",
+)
+"""Licences that the hub knows by name; any other is "other" with a name of its own."""
+_HUB_DATASETS = {"NYUv2": "sayakpaul/nyu_depth_v2"}
+"""Training data that has a page on the hub, by how a card names it."""
+
+
 def _card_text(model: Saveable) -> str:
     """A model card with the fields that the hub reads, from what the weights carry."""
-    card = model.card
-    lines = ["---", "library_name: gbpn", "pipeline_tag: depth-estimation"]
-    if "licence" in card:
-        lines.append(f"license: {str(card['licence']).lower()}")
-    lines += ["---", "", f"# {model.config.name}", ""]
-    lines += [f"- {key}: {value}" for key, value in card.items()]
-    return "\n".join(lines) + "\n"
+    card = dict(model.card)
+    licence, data = str(card.pop("licence", "not stated")), str(card.pop("training_data", "not stated"))
+    numbers = card.pop("numbers", {})
+    numbers = numbers if isinstance(numbers, dict) else {}
+    head: dict[str, Any] = {
+        "library_name": "gbpn",
+        "pipeline_tag": "depth-estimation",
+        "tags": ["depth-completion", "uncertainty", "gaussian-belief-propagation", "sparse-depth"],
+    }
+    if licence.lower() in _HUB_LICENCES:
+        head["license"] = licence.lower()
+    else:
+        head |= {"license": "other", "license_name": "see-below", "license_link": "#licence"}
+    if datasets := [page for name, page in _HUB_DATASETS.items() if name in data]:
+        head["datasets"] = datasets
+    if measured := {key: value for key, value in numbers.items() if isinstance(value, int | float)}:
+        head["metrics"] = [key for key in ("rmse", "mae", "rel") if key in measured]
+        head["model-index"] = [_index_entry(model.config.name, str(numbers.get("protocol", "")), measured)]
+    rows = [f"| {key} | {value} |" for key, value in numbers.items()]
+    parts = [
+        f"# {model.config.name}",
+        "Depth completion with uncertainty: a photo and a few depth measurements in, metric depth of every "
+        "pixel and its σ out. Weights for [gbpn](https://pypi.org/project/gbpn).",
+        "## Use\n\n```python\nimport gbpn\n\n"
+        "completer = gbpn.DepthCompleter.from_pretrained(FOLDER_OR_HUB_ID)\n"
+        'result = completer("photo.jpg", "depth.png", scale=1000)\nresult.depth, result.confidence\n```',
+        f"## Licence\n\n{licence}",
+        f"## Training data\n\n{data}",
+        "## Numbers\n\n"
+        + ("\n".join(["| | |", "|---|---|", *rows]) if rows else "None were stored with the weights."),
+        *(f"## {key.replace('_', ' ').capitalize()}\n\n{_words(value)}" for key, value in card.items()),
+    ]
+    return (
+        f"---\n{yaml.safe_dump(head, sort_keys=False, allow_unicode=True)}---\n\n" + "\n\n".join(parts) + "\n"
+    )
+
+
+def _index_entry(name: str, protocol: str, numbers: dict[str, int | float]) -> dict[str, Any]:
+    """One result table as the hub shows it beside a model."""
+    metrics = [{"type": key, "name": key, "value": value} for key, value in numbers.items()]
+    return {
+        "name": name,
+        "results": [
+            {
+                "task": {"type": "depth-estimation", "name": "depth completion"},
+                "dataset": {"type": "other", "name": protocol or "see below"},
+                "metrics": metrics,
+            }
+        ],
+    }
+
+
+def _words(value: Any) -> str:
+    return f"```json\n{json.dumps(value, indent=1)}\n```" if isinstance(value, dict | list) else str(value)
 
 
 def _library() -> ModuleType:
