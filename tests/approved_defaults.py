@@ -48,7 +48,7 @@ def defaults() -> dict[str, str]:
                 out |= _of_class(home, value)
             elif inspect.isfunction(value):
                 out |= _of_function(home, value)
-    return out
+    return {name: re.sub(r" at 0x[0-9a-f]+", "", text) for name, text in out.items()}  # no addresses
 
 
 def _private_constants(module: ModuleType) -> dict[str, str]:
