@@ -41,6 +41,8 @@ _LEARNED, _STEPS, _LONG = 3, 4, 13
 """K, T_n and T of the published network's whole inference."""
 _RESIDUAL = 1e-4
 """Where conjugate gradients stop, relative to the right side."""
+_MOST_SOLVED = 1_000_000
+"""Pixels up to which the exact solvers are timed."""
 _TOLERANCE = 1e-4
 """Largest difference between backends, relative to the largest value, that counts as agreement in float32."""
 
@@ -253,7 +255,12 @@ def _grid(height: int, width: int) -> Tensor:
 
 
 def _solve_time(height: int, width: int, solver: str) -> float | None:
-    """ms of one solve of the same field without learned edges; None where the solver is not installed."""
+    """ms of one solve of the same field without learned edges; None where the solver is not installed.
+
+    None too for images whose factors would fill the memory.
+    """
+    if height * width > _MOST_SOLVED:
+        return None
     mrf = field(height, width)
     try:
         exact.solve(field(8, 8), solver=solver)  # imports are not part of the time

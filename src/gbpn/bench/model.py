@@ -24,10 +24,12 @@ import torch
 from torch import Tensor, nn
 
 from gbpn import cost
+from gbpn.config import CONFIGS
 from gbpn.errors import InputError
 from gbpn.gmcn.attention import neighbourhood_attention
 from gbpn.gmcn.unit import GatedAttention
-from gbpn.model import GBPN, build
+from gbpn.loading import load
+from gbpn.model import GBPN, build, from_config
 from gbpn.pipeline import SparseDepth
 
 __all__ = [
@@ -44,7 +46,7 @@ __all__ = [
 
 Clock = Callable[[], float]
 
-MODELS = ("gbpn-1", "gbpn-2", "small")
+MODELS = ("default", "gbpn-1", "gbpn-2", "small")
 SIZES = ("256x320", "352x1216")
 _CLOCKS: dict[str, Clock] = {"wall": time.perf_counter, "cpu": time.process_time}
 POINTS = 500
@@ -98,22 +100,25 @@ def bench_models(
 def bench_model(
     name: str, height: int, width: int, repeats: int, seconds: Clock = time.perf_counter
 ) -> dict[str, Any]:
-    """One model at one size, batch 1, fused for inference, random weights."""
+    """One model at one size, batch 1, fused for inference: embedded weights with their calibration, or a
+    configuration with random ones."""
     model = _built(name)
     inputs = _inputs(height, width)
     calls = _attention_calls(model, inputs)
     stages, total = _stage_times(model, inputs, repeats, seconds)
-    macs = list(cost.multiply_adds(build(name), height, width).values())
+    macs = list(cost.multiply_adds(from_config(model.config), height, width).values())
     for stage, count in zip(stages, macs, strict=True):
         stage["macs"] = count
     return {
+        "inside": _inside(model, name),
         "total_ms": total,
+        "with_sigma_ms": _sigma_time(model, inputs, repeats, seconds),
         "gmcn_ms": sum(stage["gmcn_ms"] for stage in stages),
         "gbp_ms": sum(stage["gbp_ms"] for stage in stages),
         "attention_ms": _attention_time(calls, "auto", repeats, seconds),
         "attention_reference_ms": _attention_time(calls, "reference", 1, seconds),
         "peak_mb": peak_memory(name, height, width),
-        "params": cost.parameters(build(name)),
+        "params": cost.parameters(from_config(model.config)),
         "macs": sum(macs),
         "attention_macs": sum(call.multiply_adds * count for call, count in calls.items()),
         "stages": stages,
@@ -166,13 +171,34 @@ def _status(field: str) -> int:
         return next(int(line.split()[1]) for line in status if line.startswith(field))
 
 
+def _inside(model: GBPN, name: str) -> str:
+    """What `total_ms` times, in words."""
+    weights = "random weights" if name in CONFIGS else f"weights {name!r}"
+    return (
+        f"{model.config.name}, {weights}, convolutions in {model.precision}; depth and confidence of an "
+        f"image with {POINTS} measurements, all {model.config.stages} stages, without the check of the sigmas"
+    )
+
+
+@torch.no_grad()
+def _sigma_time(
+    model: GBPN, inputs: tuple[Tensor, Tensor, Tensor], repeats: int, seconds: Clock
+) -> float | None:
+    """Milliseconds of a call that also states checked sigmas; None without a calibration."""
+    if model.calibration is None:
+        return None
+    return _fastest(lambda: model.complete(*inputs, sigmas=True).std, repeats, seconds)
+
+
 def _built(name: str) -> GBPN:
+    """A configuration with random weights, or embedded weights; ":bfloat16" behind it sets the precision."""
+    name, _, precision = name.partition(":")
     with torch.random.fork_rng(devices=[]):  # the caller's random state stays as it is
         torch.manual_seed(0)
-        model = build(name)
+        model = build(name) if name in CONFIGS else load(name)
     if not isinstance(model, GBPN):
         raise InputError(f"{name} has no belief propagation to measure; choose a gbpn or small configuration")
-    model.fuse()
+    model.fuse().use_precision(precision or "float32")
     return model
 
 

@@ -21,7 +21,7 @@ def bench() -> None:
 @app.command("gbp")
 def bench_gbp(
     size: Annotated[
-        list[str] | None, typer.Option(help="HEIGHTxWIDTH; repeat for several. Default: 256x320 352x1216.")
+        list[str] | None, typer.Option(help="HEIGHTxWIDTH; repeat. Default: 256x320 352x1216 1024x2048.")
     ] = None,
     repeats: Annotated[int, typer.Option(min=1, help="Runs of each part; the fastest counts.")] = 10,
     json: Annotated[bool, typer.Option("--json", help="One JSON object instead of a table.")] = False,
@@ -84,7 +84,10 @@ def _per_pixel(size: str, row: dict[str, Any]) -> float:
 def bench_model(
     model: Annotated[
         list[str] | None,
-        typer.Option(help="Configuration; repeat for several. Default: gbpn-1 gbpn-2 small."),
+        typer.Option(
+            help="Weights or configuration, with :bfloat16 for that precision; repeat for several. "
+            "Default: default gbpn-1 gbpn-2 small."
+        ),
     ] = None,
     size: Annotated[
         list[str] | None, typer.Option(help="HEIGHTxWIDTH; repeat for several. Default: 256x320 352x1216.")
