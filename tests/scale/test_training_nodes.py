@@ -135,7 +135,11 @@ def one_process(options):
     from gbpn.train.loop import Machine, train
     from gbpn.train.recipe import named
     recipe = named("synthetic").changed(options["settings"])
-    machine = Machine(accelerator="cpu", nodes=2, precision="64-true", workers=0, progress=False)
+    here, all_of_them = (int(os.environ[name]) for name in ("LOCAL_WORLD_SIZE", "WORLD_SIZE"))
+    machine = Machine(
+        accelerator="cpu", processes=here, nodes=all_of_them // here, precision="64-true", workers=0,
+        progress=False,
+    )
     train(recipe, None, Path(options["out"]), machine=machine)
 
 
