@@ -97,7 +97,7 @@ def _numbers(table: object) -> Iterator[str]:
     if isinstance(table, dict):
         for key, part in table.items():
             if found := list(_numbers(part)):
-                yield f"{key}: {' '.join(found)}"
+                yield f"{getattr(key, '__name__', key)}: {' '.join(found)}"
     elif isinstance(table, tuple | list):
         for part in table:
             yield from _numbers(part)
