@@ -206,10 +206,10 @@ _PRIOR = replace(
     learns=("first.prior",),
     loss="shape",
     augmentation_options={"points": (1, 10), "others": 0.0, "corrupted": 0.0, "native": 0.2},
-    steps=1_500,
+    steps=3_000,
     peak_rate=3e-3,
-    average_from=1_100,
-    validate_every=500,
+    average_from=2_200,
+    validate_every=1_500,
     checkpoint_every=100,
 )
 """The depth-like map alone: no inference, so many frames in little time. Mirrored frames are as good here."""
@@ -229,12 +229,12 @@ _FIELD = replace(
         "native": 0.7,
         "flip": 0.0,
     },
-    steps=400,
+    steps=150,
     batch=4,
     peak_rate=1e-3,
-    average_from=300,
+    average_from=100,
     average_decay=0.98,
-    validate_every=200,
+    validate_every=150,
     checkpoint_every=50,
 )
 """How far the map and the density of the measurements change the field; the rest of the first stage stays."""
@@ -250,13 +250,25 @@ _WHOLE = replace(
         "start": {"learned": 0.005, "offset": 8.0},
     },
     learns=(),
-    steps=24_000,
+    steps=1_100,
     peak_rate=7e-4,
-    average_from=200,
-    average_decay=0.998,
-    validate_every=400,
+    average_from=750,
+    average_decay=0.99,
+    validate_every=550,
 )
 """Learned edges, parameters by iteration and attention in the second stage join; everything learns."""
+
+_SETTLE = replace(
+    _WHOLE,
+    model_options={},
+    augmentation_options={**_WHOLE.augmentation_options, "extremes": 0.3, "native": 0.85},
+    steps=1_500,
+    peak_rate=3e-4,
+    average_from=900,
+    average_decay=0.995,
+    validate_every=750,
+)
+"""The same at a lower rate, on more frames as they are: what the new parts disturbed settles."""
 
 DEFAULT = Chain(
     name="default",
@@ -266,6 +278,7 @@ DEFAULT = Chain(
         Stage(name="prior", recipe=_PRIOR),
         Stage(name="field", recipe=_FIELD),
         Stage(name="whole", recipe=_WHOLE),
+        Stage(name="settle", recipe=_SETTLE),
     ),
     card={
         "licence": "weights trained on research data: research and evaluation use; the code is MIT",
