@@ -143,7 +143,7 @@ def _zoo(facts: dict[str, Any]) -> str:
     theirs = [
         "| `PingpingXie/GBPN/GBPN_NYU`, the authors', from the hub | 40.1 M, 160 MB "
         "| 35 ms on a GPU, *published* | 0.085 m, *published*; no σ | see there |",
-        "| your own: `gbpn train` | – | – | – | yours, and your data's |",
+        "| your own: `gbpn train folder --data mine -o run` | – | – | – | yours, and your data's |",
     ]
     return "\n".join([*head, ours, *theirs])
 

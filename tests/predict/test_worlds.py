@@ -56,7 +56,11 @@ EVERYTHING = Merging(voxel=0, votes=0)
 @given(st.integers(0, 200))
 def test_every_pixel_is_where_its_camera_says(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    frames = [frame(rng.uniform(1, 5, SIZE), posed(seed + k)) for k in range(2)]
+    near, far = rng.uniform(1, 2, 2), rng.uniform(0, 0.5, 2)
+    slopes = [
+        a + b * np.linspace(0, 1, SIZE[1])[None].repeat(SIZE[0], 0) for a, b in zip(near, far, strict=True)
+    ]
+    frames = [frame(depth, posed(seed + k)) for k, depth in enumerate(slopes)]
     cloud, shares = merged(frames, EVERYTHING)
     wanted = np.concatenate([in_world(one).reshape(-1, 3) for one in frames])
     np.testing.assert_allclose(cloud.points, wanted, atol=1e-4)

@@ -101,7 +101,7 @@ def reaches(plan: Plan) -> list[tuple[str, list[dict[str, str]], Picture]]:
         sample = setting.measure(dataset.load(plan.frames(dataset, setting)[0]))
         found = influence.influences(sample, plan.entries, setting)
         place = influence.central_measurement(sample)
-        count = int((sample.sparse > 0).sum())
+        count = int(measured(sample.sparse).sum())
         title = f"range of one of {count} measurements"
         caption = (
             f"Influence of the measurement in the square on every pixel of {sample.name}: the derivative of "

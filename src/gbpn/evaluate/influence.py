@@ -25,6 +25,7 @@ from gbpn.pipeline import SparseDepth
 from gbpn.sample import Sample
 from gbpn.show import pictures
 from gbpn.show.pictures import Array
+from gbpn.validity import measured
 
 __all__ = ["Influence", "central_measurement", "influences", "picture", "reach", "spread"]
 
@@ -57,7 +58,7 @@ class Influence:
 
 def central_measurement(sample: Sample) -> tuple[int, int]:
     """Row and column of the measurement nearest to the middle of the image."""
-    rows, columns = np.nonzero(sample.sparse[0].numpy() > 0)
+    rows, columns = np.nonzero(measured(sample.sparse[0].numpy()))
     height, width = sample.sparse.shape[-2:]
     nearest = np.argmin((rows - height / 2) ** 2 + (columns - width / 2) ** 2)
     return int(rows[nearest]), int(columns[nearest])
@@ -166,7 +167,9 @@ def picture(sample: Sample, found: Sequence[Influence]) -> Array:
     near, far = pictures.value_range(known)
     row, column = central_measurement(sample)
     marked = pictures.measurements(sample.image, sample.sparse, near, far)
-    panels = [pictures.titled(_ringed(marked, row, column), f"{int((sample.sparse > 0).sum())} measurements")]
+    panels = [
+        pictures.titled(_ringed(marked, row, column), f"{int(measured(sample.sparse).sum())} measurements")
+    ]
     for one in found:
         strength = np.abs(one.values)
         logs = np.where(strength > _SEEN, np.log10(np.maximum(strength, _SEEN)), low)
