@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
 from talking import running
 
@@ -34,9 +35,12 @@ SCENE = "bedroom"
 
 
 @pytest.fixture(scope="module")
-def completer() -> gbpn.DepthCompleter:
-    """The weights that people get."""
-    return gbpn.DepthCompleter.from_pretrained(device="cpu")
+def completer() -> Iterator[gbpn.DepthCompleter]:
+    """The weights that people get, on one thread as in the server: the same order of sums, the same bytes."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield gbpn.DepthCompleter.from_pretrained(device="cpu")
+    torch.set_num_threads(threads)
 
 
 @pytest.fixture(scope="module")
