@@ -93,6 +93,7 @@ class ShardWorker:
         self._line = self._closing.enter_context(ThreadPoolExecutor(1))
         self.instructions = instructions.unpacked(self.scratch / "carried")
         self.phases = Phases()
+        self._retried_told = 0
         self._read_in_place = 0
         """Bytes of files of this machine, of the shard at hand."""
         self.completer = watched((opener or self.instructions.open)(), self.phases)
@@ -143,7 +144,7 @@ class ShardWorker:
         start, before = time.perf_counter(), self.phases.seconds.copy()
         processor = time.process_time()
         bytes_before = self.storage.bytes_read, self.storage.bytes_written
-        retried_before, self._read_in_place = sum(self.storage.retried.values()), 0
+        self._read_in_place = 0
         tar = None
         if self.instructions.pack == "tar":
             path = self.scratch / f"{number}.tar"
@@ -156,7 +157,7 @@ class ShardWorker:
             tar.path.unlink()
             rows = [replace(row, packed=packed) if row.files else row for row in rows]
         in_place = 0 if self.outside else sum(row.size for row in rows)
-        states = [row.state for row in rows]
+        states, retried = [row.state for row in rows], sum(self.storage.retried.values())
         report = ShardReport(
             shard=number,
             state="done",
@@ -167,7 +168,7 @@ class ShardWorker:
             **self.phases.since(before),
             bytes_read=self.storage.bytes_read - bytes_before[0] + self._read_in_place,
             bytes_written=self.storage.bytes_written - bytes_before[1] + in_place,
-            retried=sum(self.storage.retried.values()) - retried_before,
+            retried=retried - self._retried_told,
             worker=self.name,
             launch=self.launch,
             memory=_resident(),
@@ -175,6 +176,7 @@ class ShardWorker:
             processor=time.process_time() - processor,
             message=next((row.error for row in rows if row.state == "failed"), ""),
         )
+        self._retried_told = retried  # those of the record are told with the next shard
         records.commit(self.worklist.output, rows, report, self.storage)
         return replace(report, seconds=time.perf_counter() - start)
 
