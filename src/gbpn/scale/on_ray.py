@@ -7,6 +7,8 @@ the model once. Ray restarts actors that die and repeats their ranges, of which 
 from __future__ import annotations
 
 import os
+import re
+import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -29,6 +31,8 @@ _IN_FLIGHT = 2
 """Ranges that wait at an actor or are done by it."""
 _SENT = ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_REGION", "GBPN_MAX_MEGAPIXELS")
 """Variables of the driver that workers get too; keys are not sent, machines have their own."""
+_PATIENCE = 20.0
+"""Seconds that a cluster may take to answer."""
 _SPARE_CPUS = 1
 """Logical processors of a cluster of our own besides those of the actors."""
 
@@ -167,8 +171,9 @@ def _connected(cluster: Cluster) -> Iterator[Any]:
             os.cpu_count() or 1, int(-(-cluster.workers * cluster.cpus_per_worker // 1)) + _SPARE_CPUS
         )
     try:
+        _require_answer(cluster.address)
         ray.init(address=cluster.address or "local", **options)
-    except (ConnectionError, RuntimeError, ValueError) as error:
+    except (OSError, RuntimeError, ValueError) as error:
         raise BackendError(
             f"no Ray cluster at {cluster.address or 'this machine'} ({str(error).strip()[:200]}): start one "
             "with ray start --head, or leave out --address"
@@ -177,6 +182,12 @@ def _connected(cluster: Cluster) -> Iterator[Any]:
         yield ray
     finally:
         ray.shutdown()
+
+
+def _require_answer(address: str | None) -> None:
+    """Raise if nobody listens at host:port; Ray itself would go on asking for minutes."""
+    if found := re.fullmatch(r"(?:ray://)?([^:/]+):(\d+)", address or ""):
+        socket.create_connection((found[1], int(found[2])), timeout=_PATIENCE).close()
 
 
 def _quiet(ray: Any) -> None:
