@@ -34,13 +34,15 @@ def test_the_working_size_goes_with_focal_length_and_density() -> None:
     assert scale(228, 304, 260, 500) == 1.0  # as trained
     assert scale(456, 608, 520, 500) == pytest.approx(0.6)
     assert scale(114, 152, 130, 500) == pytest.approx(2.0)
-    assert scale(228, 304, 260, 1) == scale(228, 304, 260, 30) == pytest.approx(0.55)
-    assert scale(114, 152, 130, 1) == 1.0
+    assert scale(228, 304, 260, 1) == scale(228, 304, 260, 30) == 1.0
+    assert scale(456, 608, 520, 1) == scale(456, 608, 520, 30) == pytest.approx(0.5)
+    assert scale(114, 152, 130, 1) == pytest.approx(2.0)
     assert scale(456, 608, 520, 20000) == 1.0  # every measurement wants a pixel
     for count in (1, 30, 500, 3000):  # one scene, one working size, whatever size it comes in
         sizes = [side * scale(side, side * 2, focal, count) for side, focal in ((400, 520), (800, 1040))]
         assert sizes[0] == pytest.approx(sizes[1], rel=1e-9) or scale(400, 800, 520, count) == 1.0
-    assert scale(2000, 3000, 9000, 1) * 2000 * scale(2000, 3000, 9000, 1) * 3000 >= 114 * 152 * 0.999
+    assert scale(2000, 3000, 9000, 1) * 2000 == pytest.approx(114)  # no side is reduced below that
+    assert scale(100, 3000, 9000, 1) == 1.0
     assert scale(6000, 8000, 260, 500) == resizing.reduction(6000, 8000)  # memory has the last word
 
 

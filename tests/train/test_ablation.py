@@ -40,6 +40,8 @@ def test_some_rows_with_another_seed() -> None:
     assert list(chosen) == ["v3-seed2", "v4-seed2"]
     assert [recipe.model for recipe in chosen.values()] == ["v3", "v4"]
     assert {(recipe.seed, recipe.steps) for recipe in chosen.values()} == {(2, 600)}
+    (two_stages,) = ablation.recipes(["rows=gbpn-2"]).values()
+    assert (two_stages.model, two_stages.loss) == ("gbpn-2", "probability")
     with pytest.raises(InputError, match="no row 'v0'"):
         ablation.recipes(["rows=v0"])
 

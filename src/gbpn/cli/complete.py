@@ -49,6 +49,7 @@ def complete(
     outliers: options.Outliers = "drop",
     engine: options.Engine = "torch",
     precision: options.Precision = "auto",
+    working_size: options.WorkingSize = "auto",
     cloud: options.Cloud = False,
     also: options.Also = None,
     max_sigma: options.MaxSigma = None,
@@ -146,7 +147,9 @@ def complete(
             video, frames = _film_frames(image, sensor, sparse, how["tolerance"])
         else:
             frames = plan(image, sparse, others=bool(points), **how)
-        completer = open_completer(weights, device, solver, iterations, outliers, engine, precision)
+        completer = open_completer(
+            weights, device, solver, iterations, outliers, engine, precision, working_size
+        )
         if stream:
             if workers > 1 or engine != "torch":
                 raise InputError("--stream takes frames one after the other, with --workers 1 --engine torch")

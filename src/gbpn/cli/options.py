@@ -53,6 +53,7 @@ __all__ = [
     "Units",
     "Weights",
     "Workers",
+    "WorkingSize",
 ]
 
 Images = Annotated[
@@ -130,6 +131,13 @@ Outliers = Annotated[
 Engine = Annotated[
     str,
     typer.Option(help="torch, or for a folder of gbpn export as weights: onnxruntime or openvino."),
+]
+WorkingSize = Annotated[
+    str,
+    typer.Option(
+        help="auto: pictures are completed at the size that suits their focal length and the number of "
+        "measurements, and answered at their own; own: at their own."
+    ),
 ]
 Precision = Annotated[
     str,

@@ -245,11 +245,16 @@ class DepthCompleter:
     def _out_of_range(self, inputs: FrameInputs) -> Iterator[str]:
         """Where the input leaves what the weights were trained for, as their card states it."""
         height, width = inputs.size
-        if (factor := resizing.reduction(height, width)) < 1:
-            yield (
-                f"{height}×{width} is completed at {factor:.2f} of its size and enlarged again: "
-                f"images above {resizing.MOST_PIXELS / 1e6:.1f} megapixels are reduced"
-            )
+        trained = self.model.card.get("trained_for", {})
+        if (factor := self._scale(inputs)) != 1:
+            told = f"{height}×{width} is completed at {factor:.2f} of its size and answered at its own: "
+            if factor == resizing.reduction(height, width):
+                yield told + f"images above {resizing.MOST_PIXELS / 1e6:.1f} megapixels are reduced"
+            else:
+                yield told + (
+                    f"the weights know focal lengths of about {trained['focal']:g} pixels "
+                    "(working size own: not done)"
+                )
         x, y = float(inputs.intrinsics[0, 2]), float(inputs.intrinsics[1, 2])
         if not (0 <= x < width and 0 <= y < height):
             yield (
@@ -258,7 +263,6 @@ class DepthCompleter:
             )
         if inputs.doubt is not None:
             yield inputs.doubt
-        trained = self.model.card.get("trained_for", {})
         values = inputs.sparse[measured(inputs.sparse)]
         for name, low, high, unit in (
             ("points", len(values), len(values), ""),

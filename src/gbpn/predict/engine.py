@@ -48,7 +48,7 @@ class EngineModel(Model):
             self.calibration = SigmaCalibration(
                 knots=stored.knots, log_std=stored.log_std, relative=stored.relative
             )
-        self.card = completer.card
+        self.card = completer.card if completer.manifest.size is None else _of_one_size(completer.card)
         identity = hashlib.sha256(
             f"{completer.engine} {completer.precision} {completer.manifest.checksum}".encode()
         )
@@ -87,6 +87,12 @@ class EngineModel(Model):
             calibration=self.calibration,
             sigma_check=DeferredCheck(_widening(maps)) if self.calibration is not None else None,
         )
+
+
+def _of_one_size(card: dict[str, Any]) -> dict[str, Any]:
+    """A card that asks for no other size of a picture."""
+    trained = {name: value for name, value in card.get("trained_for", {}).items() if name != "focal"}
+    return {**card, "trained_for": trained}
 
 
 def _widening(maps: CompletedMaps) -> Callable[[], Widening | None]:

@@ -296,6 +296,7 @@ class Run:
             "iterations": list(completer.iterations),
             "solver": completer.solver,
             "outliers": completer.outliers,
+            "working_size": completer.working_size,
             "cloud": self.cloud,
             "also": list(self.also),
             "max_sigma": str(self.max_sigma),

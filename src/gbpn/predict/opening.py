@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from gbpn.errors import InputError
 from gbpn.predict.completer import DepthCompleter
+
+if TYPE_CHECKING:
+    from gbpn.predict.engine import EngineModel
 
 __all__ = ["open_completer"]
 
@@ -18,6 +22,7 @@ def open_completer(
     outliers: str,
     engine: str,
     precision: str = "auto",
+    working_size: str = "auto",
 ) -> DepthCompleter:
     """As the options of `gbpn complete` say it; `iterations` such as "5" or "3,5", None: as trained."""
     counts = None
@@ -27,7 +32,10 @@ def open_completer(
         except ValueError:
             raise InputError(f"--iterations wants counts such as 5 or 3,5; got {iterations!r}") from None
     if engine != "torch":
-        return _engine_completer(weights, device, solver, counts or (), engine, precision)
+        model = _engine_model(weights, device, solver, counts or (), engine, precision)
+        return DepthCompleter(
+            model, iterations=model.completer.iterations, outliers="keep", working_size=working_size
+        )
     return DepthCompleter.from_pretrained(
         weights,
         device=device,
@@ -35,12 +43,13 @@ def open_completer(
         iterations=counts,
         outliers=outliers,
         precision=precision,
+        working_size=working_size,
     )
 
 
-def _engine_completer(
+def _engine_model(
     folder: str, device: str, solver: str, iterations: tuple[int, ...], engine: str, precision: str
-) -> DepthCompleter:
+) -> EngineModel:
     """Exported networks: on the processor, as trained, and with every measurement."""
     from gbpn.predict.engine import EngineModel  # needs an optional package
 
@@ -54,5 +63,4 @@ def _engine_completer(
             f"--engine {engine} wants --weights FOLDER as written by gbpn export; got {folder!r}: run "
             f"gbpn export {folder} -o exported, then --weights exported"
         )
-    model = EngineModel(folder, engine=engine, iterations=iterations, precision=precision)
-    return DepthCompleter(model, iterations=model.completer.iterations, outliers="keep")
+    return EngineModel(folder, engine=engine, iterations=iterations, precision=precision)

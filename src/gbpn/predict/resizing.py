@@ -1,9 +1,9 @@
 """Images that a model should not see at their own size: completed at another one, answered at their own.
 
 Weights know differences of depth from pixel to pixel at the focal length, in pixels, that they were trained
-at. With few measurements these differences decide, and a picture with a longer focal length is completed
-better at a smaller size; with many, every measurement wants a pixel of its own. `working_scale` is that rule,
-and `scripts/measure_sizes.py` holds it against all other sizes.
+at. With few measurements these differences decide, and a picture with another focal length is completed
+better at the size that brings it to that one; with many, every measurement wants a pixel of its own.
+`working_scale` is that rule, and `scripts/measure_sizes.py` holds it against all other sizes.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ MOST_PIXELS = 1024 * 2048
 """Larger images are reduced to this many pixels."""
 
 
-_FEWEST_PIXELS, _USUAL_PIXELS = 114 * 152, 228 * 304
-"""Nothing is reduced below the first; nothing is enlarged beyond the second, the size of training frames."""
+_SHORTEST, _USUAL_PIXELS = 114, 228 * 304
+"""No side is reduced below the first; nothing is enlarged beyond the second, the size of training frames."""
 _USUAL_DENSITY = 500 / _USUAL_PIXELS
 """Measurements per pixel at which the focal length of training is about the best one."""
-_AT_USUAL, _POWER, _SMALLEST = 1.2, 0.35, 0.55
-"""Best focal length over that of training: at the usual density, its growth with density, and its least."""
+_AT_USUAL, _POWER = 1.2, 0.35
+"""Best focal length over that of training: at the usual density, and its growth with density; 1 at least."""
 _NEAR = (0.85, 1.18)
 """Factors between these are not worth a change."""
 
@@ -51,12 +51,12 @@ def working_scale(height: int, width: int, focal: float, count: int, trained: fl
     """
     pixels = height * width
     density = count / (pixels * (trained / focal) ** 2)  # per pixel, were the focal length that of training
-    wanted = max(_AT_USUAL * (density / _USUAL_DENSITY) ** _POWER, _SMALLEST)
+    wanted = max(_AT_USUAL * (density / _USUAL_DENSITY) ** _POWER, 1.0)
     factor = trained / focal * wanted
     if factor > 1:  # a small picture: details that it does not have need no more than the usual size
         factor = max(1.0, min(factor, trained / focal, (_USUAL_PIXELS / pixels) ** 0.5))
     else:
-        factor = min(1.0, max(factor, (_FEWEST_PIXELS / pixels) ** 0.5))
+        factor = min(1.0, max(factor, _SHORTEST / min(height, width)))
     if _NEAR[0] < factor < _NEAR[1]:
         factor = 1.0
     return float(min(factor, (MOST_PIXELS / pixels) ** 0.5))

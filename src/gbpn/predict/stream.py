@@ -37,6 +37,7 @@ class StreamCompleter(DepthCompleter):
             solver=completer.solver,
             iterations=completer.iterations,
             outliers=completer.outliers,
+            working_size="own",  # messages of one frame serve the next only at one size
         )
         if warm < 1:
             raise InputError(f"warm must be at least 1 iteration; got {warm}")
