@@ -113,7 +113,6 @@ def with_local_steps(
     return replace(local, difference=torch.addcmul(local.difference, steps, share[:, None, None]))
 
 
-def with_far_steps(far: NonLocalEdges, prior: Tensor, share: Tensor) -> NonLocalEdges:
-    """As `with_local_steps`, for learned edges."""
-    steps = far_steps(prior, far.offset)
+def with_far_steps(far: NonLocalEdges, steps: Tensor, share: Tensor) -> NonLocalEdges:
+    """As `with_local_steps`, for learned edges, with `far_steps` as they are."""
     return replace(far, difference=torch.addcmul(far.difference, steps, share[:, None]))

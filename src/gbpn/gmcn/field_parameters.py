@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import NamedTuple
 
 import torch
@@ -12,9 +13,10 @@ from torch.nn import functional
 
 from gbpn.config import ModelConfig, Start
 from gbpn.gmcn.density import DensityResponse, redamped, respond
-from gbpn.gmcn.depth_prior import with_far_steps, with_local_steps
+from gbpn.gmcn.depth_prior import far_steps, with_far_steps, with_local_steps
 from gbpn.gmcn.iteration_corrections import corrected_far, corrected_local
 from gbpn.mrf import MRF, RING, SYMMETRIC_RING, LocalEdges, NonLocalEdges, SymmetricEdges, senders, shift
+from gbpn.tensor_checks import values_are_known
 
 __all__ = ["ChannelLayout", "FieldParameters", "HeadMaps"]
 
@@ -94,9 +96,24 @@ class FieldParameters:
             far = replace(far, weight=far.weight * change.far[:, None])
         if self.prior is not None:
             local = with_local_steps(local, self.prior, change.share)
-            far = None if far is None else with_far_steps(far, self.prior, change.share)
+            far = None if far is None else with_far_steps(far, self._far_steps(), change.share)
         unary = self.unary * change.unary
         return replace(self, unary=unary, local=local, nonlocal_=far, responses=(), prior=None)
+
+    def _far_steps(self) -> Tensor:
+        """Of the depth-like map along the learned edges; made once where nothing is learned from them."""
+        # a tracer cannot enter the lock of a cached property
+        once = values_are_known() and not torch.is_grad_enabled()
+        return self._kept_far_steps if once else self._made_far_steps()
+
+    @cached_property
+    def _kept_far_steps(self) -> Tensor:
+        return self._made_far_steps()
+
+    def _made_far_steps(self) -> Tensor:
+        assert self.prior is not None
+        assert self.nonlocal_ is not None
+        return far_steps(self.prior, self.nonlocal_.offset)
 
     def prepared(self) -> FieldParameters:
         """With both directions of every edge written out once, where no measurement changes them later."""
