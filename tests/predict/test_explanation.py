@@ -86,6 +86,8 @@ def test_quick_is_the_first_stage_and_leaves_the_answer_alone(
     np.testing.assert_array_equal(quick.depth, alone.depth)
     assert not quick.calibrated
     session.restart()
+    np.testing.assert_array_equal(session.quick_depth(), alone.depth)
+    session.restart()
     np.testing.assert_array_equal(session.depth, before)
 
 

@@ -194,10 +194,18 @@ class Session:
 
         Continues from the kept messages like `result`, which is not touched and still to be refreshed.
         """
+        first = self._quick()
         with torch.inference_mode():
-            first = self._refresh_first(self._sparse(self._points_needed()))
             only = self.pipeline.second is None
             return self._completed(first.distribution if only else _uncalibrated(first))
+
+    def quick_depth(self) -> np.ndarray:
+        """[H, W] metres: the depth of `quick`, without what its confidence would cost."""
+        return self._quick().distribution.mean[0, 0].cpu().float().numpy()
+
+    @torch.inference_mode()
+    def _quick(self) -> StageResult:
+        return self._refresh_first(self._sparse(self._points_needed()))
 
     @torch.inference_mode()
     def stages(self) -> tuple[StageResult, ...]:
