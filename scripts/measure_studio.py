@@ -2,10 +2,11 @@
 
 python scripts/measure_studio.py latency [CHANGES]        one page in Chromium: event to picture
 python scripts/measure_studio.py crowd [PAGES] [ROUNDS]   many pages at once on one server
+python scripts/measure_studio.py watch PORT PROCESS       seconds of /health and MB of memory, line by line
 
-Latency: points are placed and deepened with the mouse, one change after the other; the page's own clock runs
-from the event to the frame that shows the answer. Crowd: each page opens a scene and moves a point of its own
-depth; the answer at that pixel tells whose it is.
+Latency: points are added (click), moved (drag) and deepened (wheel), one change after the other; the page's
+own clock runs from the event to the frame that shows the answer. Crowd: each page opens a scene and moves a
+point of its own depth; the answer at that pixel tells whose it is. A process of its own watches the server.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import shutil
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from subprocess import PIPE, Popen
@@ -48,40 +49,108 @@ def server() -> Iterator[tuple[int, int]]:
             process.terminate()
 
 
+STAMPS = """
+  window.stamps = {};
+  const header = (frame) => {
+    const length = new DataView(frame).getUint32(0, true);
+    return JSON.parse(new TextDecoder().decode(new Uint8Array(frame, 8, length)));
+  };
+  const note = (id, more) => Object.assign(window.stamps[id] ??= {}, more);
+  window.WebSocket = class extends WebSocket {
+    constructor(...address) {
+      super(...address);
+      this.addEventListener("message", ({ data }) => {
+        const got = performance.now();
+        const { kind, reply, stage, seconds } = header(data);
+        if (kind === "Maps" && stage === "first") note(reply, { got, computed: 1000 * seconds });
+      });
+    }
+    send(data) {
+      const { id } = header(data);
+      note(id, { event: window.event?.timeStamp ?? NaN, sent: performance.now() });
+      super.send(data);
+    }
+  };
+"""
+"""Run before the page's own code: when points left and when their first answer came, by the page's clock."""
+
+
 def latency(changes: int) -> None:
-    """Print what a person waits for."""
+    """Print what a person waits for, and where the time goes."""
     from playwright.sync_api import sync_playwright
 
     with server() as (port, _), sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=list(FLAGS))
         page = browser.new_page(viewport={"width": 1280, "height": 800}, bypass_csp=True)
+        page.add_init_script(STAMPS)
         page.goto(f"http://127.0.0.1:{port}/")
         page.click("[data-scene=bedroom]")
         page.wait_for_selector("#invite")
-        box = page.locator("#picture").bounding_box()
-        assert box is not None
-        _change(page, lambda: page.mouse.click(box["x"] + 400, box["y"] + 300))  # the first one warms up
-        places = np.random.default_rng(0).permutation([(x, y) for x in range(9) for y in range(7)])
-        for column, row in places[: changes // 2]:
-            x, y = box["x"] + 120 + 70.0 * column, box["y"] + 75 + 70.0 * row
-            _change(page, lambda x=x, y=y: page.mouse.click(x, y))
-            _change(page, lambda: page.mouse.wheel(0, 50))
-        found = page.evaluate("window.gbpn.latencies.map(one => [one.first, one.last])")[1:]
-        computed = page.evaluate("window.gbpn.state.maps.seconds * 1000")
+        found = {name: _gestures(page, gesture, changes) for name, gesture in GESTURES.items()}
         browser.close()
-    first, last = np.array(found, float).T
-    print(f"{len(found)} changes of points at 320×240, milliseconds from the event to the drawn answer")
-    for name, values in (("first stage", first), ("both stages", last)):
-        low, median, high = np.nanpercentile(values, [0, 50, 90])
-        print(f"{name}: least {low:.0f}, median {median:.0f}, 90 % below {high:.0f}")
-    print(f"of the last refined answer {computed:.0f} were computing")
+    print(
+        f"{changes} changes of each kind at 320×240, milliseconds from the event to the drawn answer: "
+        "least, median, 90 % below"
+    )
+    for name, rows in found.items():
+        columns = np.percentile(rows, [0, 50, 90], axis=0).T
+        print(f"{name}:", ", ".join(_words(*pair) for pair in zip(COLUMNS, columns, strict=True)))
 
 
-def _change(page: Any, act: Any) -> None:
-    """One change of points, and its whole answer drawn."""
+COLUMNS = (
+    "first stage", "both stages", "of the first stage: event to sent", "computing", "to and fro", "drawing",
+)  # fmt: skip
+
+
+def _words(name: str, values: np.ndarray) -> str:
+    return f"{name} {' / '.join(f'{value:.0f}' for value in values)}"
+
+
+def _gestures(page: Any, gesture: Callable[[Any, int], None], count: int) -> np.ndarray:
+    """[count, len(COLUMNS)] milliseconds; the first two changes warm up."""
     before = page.evaluate("window.gbpn.latencies.length")
-    act()
-    page.wait_for_function("n => window.gbpn.latencies[n]?.last > 0", arg=before)
+    for number in range(count + 2):
+        gesture(page, number)
+        asked = before + number
+        page.wait_for_function("n => window.gbpn.latencies[n]?.last > 0", arg=asked, polling=40)
+        page.wait_for_timeout(25 + 7 * (number % 5))  # the next event comes at any part of a frame
+    page.mouse.up()
+    rows = page.evaluate(
+        """n => window.gbpn.latencies.slice(n).map(({ id, first, last }) => {
+             const { event, sent, got, computed } = window.stamps[id];
+             return [first, last, sent - event, computed, got - sent - computed, first - (got - event)];
+           })""",
+        before + 2,
+    )
+    return np.array(rows, float)
+
+
+def _add(page: Any, number: int) -> None:
+    """Click where no point is."""
+    box = page.locator("#picture").bounding_box()
+    column, row = PLACES[number]
+    page.mouse.click(box["x"] + 120 + 70.0 * column, box["y"] + 75 + 70.0 * row)
+
+
+def _move(page: Any, number: int) -> None:
+    """Drag the point that was placed last, up and down."""
+    if number == 0:
+        _add(page, len(PLACES) - 1)
+        page.mouse.down()
+        return
+    box = page.locator("#picture").bounding_box()
+    column, row = PLACES[-1]
+    x, y = box["x"] + 120 + 70.0 * column, box["y"] + 75 + 70.0 * row
+    page.mouse.move(x, y + 12 * (number % 4 + 1))
+
+
+def _deepen(page: Any, number: int) -> None:
+    """Turn the wheel over the chosen point."""
+    page.mouse.wheel(0, 50)
+
+
+PLACES = np.random.default_rng(0).permutation([(x, y) for x in range(9) for y in range(7)])
+GESTURES = {"adding": _add, "moving": _move, "deepening": _deepen}
 
 
 async def page(port: int, number: int, rounds: int, times: list[float]) -> int:
@@ -116,44 +185,41 @@ async def page(port: int, number: int, rounds: int, times: list[float]) -> int:
     return wrong
 
 
-async def watch(
-    port: int, process: int, stop: asyncio.Event, health: list[float], memory: list[float]
-) -> None:
-    """How long /health takes and how much memory the server has, four times a second."""
-
-    def ask() -> float:
+def watch(port: int, process: int) -> None:
+    """How long /health takes and how much memory the server has, ten times a second, until it has gone."""
+    while True:
         start = time.monotonic()
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=60) as answer:
-            answer.read()
-        return time.monotonic() - start
-
-    while not stop.is_set():
-        health.append(await asyncio.to_thread(ask))
-        pages = Path(f"/proc/{process}/statm").read_text().split()[1]
-        memory.append(int(pages) * 4096 / 1e6)
-        await asyncio.sleep(0.25)
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=60) as answer:
+                answer.read()
+            seconds = time.monotonic() - start
+            pages = Path(f"/proc/{process}/statm").read_text().split()[1]
+        except OSError:
+            return
+        print(seconds, int(pages) * 4096 / 1e6, flush=True)
+        time.sleep(0.1)
 
 
 async def crowd(pages: int, rounds: int) -> None:
     """Print whether everybody got the own answer, and what it cost."""
     with server() as (port, process):
-        health: list[float] = []
-        memory: list[float] = []
         times: list[float] = []
-        stop = asyncio.Event()
-        watching = asyncio.create_task(watch(port, process, stop, health, memory))
-        start = time.monotonic()
-        try:
-            wrong = await asyncio.gather(*(page(port, number, rounds, times) for number in range(pages)))
-        finally:
-            stop.set()
-            await watching
+        command = [sys.executable, __file__, "watch", str(port), str(process)]
+        with Popen(command, stdout=PIPE, text=True) as watching:
+            await asyncio.sleep(1)
+            start = time.monotonic()
+            try:
+                wrong = await asyncio.gather(*(page(port, number, rounds, times) for number in range(pages)))
+            finally:
+                took = time.monotonic() - start
+                watching.terminate()
+                lines = watching.communicate()[0].splitlines()
+    health, memory = np.array([line.split() for line in lines], float).T
     print(
-        f"{pages} pages, {rounds} points each: {sum(wrong)} wrong answers "
-        f"in {time.monotonic() - start:.0f} s; "
+        f"{pages} pages, {rounds} points each: {sum(wrong)} wrong answers in {took:.0f} s; "
         f"refined answer {np.median(times):.2f} s (median), {max(times):.2f} s (slowest); "
-        f"/health at most {max(health):.2f} s; memory at most {max(memory):.0f} MB, "
-        f"at the start {memory[0]:.0f} MB"
+        f"/health {np.median(health):.2f} s (median), {max(health):.2f} s (slowest of {len(health)}); "
+        f"memory at most {max(memory):.0f} MB, at the start {memory[0]:.0f} MB"
     )
 
 
@@ -161,6 +227,8 @@ def main(what: str = "latency", *counts: str) -> None:
     numbers = [int(word) for word in counts]
     if what == "latency":
         latency(*(numbers or [30]))
+    elif what == "watch":
+        watch(*numbers)
     elif what == "crowd":
         asyncio.run(crowd(*(numbers + [100, 2][len(numbers) :])))
     else:

@@ -107,7 +107,7 @@ def _from_server() -> list[Any]:
         protocol.Maps(
             reply=2, stage="last", seconds=0.25, notices=[], depth=grid, confidence=grid / 2, std=grid / 8
         ),
-        protocol.Maps(reply=2, stage="first", seconds=0.25, notices=[], depth=grid, confidence=grid / 2),
+        protocol.Maps(reply=2, stage="first", seconds=0.25, notices=[], depth=grid),
         protocol.Taken(reply=3, x=places, y=places, depth=numbers),
         protocol.Suggested(reply=4, x=places, y=places, gain=numbers),
         protocol.FilmStill(reply=5, number=0, count=28, stage=1, iteration=1, part="left_right", depth=grid),

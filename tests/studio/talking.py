@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import itertools
 import logging
 import threading
@@ -11,14 +12,20 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+from PIL import Image
 
 import gbpn
+from gbpn.predict.session import Session
 from gbpn.studio import protocol
 from gbpn.studio.limits import Limits
 from gbpn.studio.run import Address, Server
 
 ANSWER = 60.0
 """Seconds after which an answer is taken as lost."""
+TABLE = [[60, 30, 2.5, 0.0], [20, 50, 1.5, 0.25], [80, 10, 4.0, 0.0]]
+MORE = [*TABLE, [10, 10, 3.0, 0.0]]
+CAMERA = [80.0, 80.0, 47.5, 31.5]
+PIXELS = 64 * 96
 
 
 @contextmanager
@@ -109,3 +116,37 @@ class Client:
 
     def __exit__(self, *_: object) -> None:
         self._connection.__exit__(None, None, None)
+
+
+def small(seed: int = 0) -> np.ndarray:
+    """A picture [64, 96, 3] that takes no time."""
+    return np.random.default_rng(seed).integers(0, 256, (64, 96, 3), dtype=np.uint8)
+
+
+def png(image: np.ndarray) -> np.ndarray:
+    buffer = io.BytesIO()
+    Image.fromarray(image).save(buffer, format="PNG")
+    return np.frombuffer(buffer.getvalue(), np.uint8)
+
+
+def session_of(thin: gbpn.DepthCompleter, table: list[list[float]], seed: int = 0) -> Session:
+    session = thin.session(small(seed), CAMERA)
+    x, y, depth, std = np.array(table, np.float32).T
+    session.add(x, y, depth, std)
+    return session
+
+
+def opened(server: Server, seed: int = 0) -> Client:
+    """A client that has dropped a small picture."""
+    client = Client(server.address)
+    message = client.ask(
+        protocol.OpenUpload,
+        name="small.png",
+        depth_type="",
+        scale=0.0,
+        camera=CAMERA,
+        camera_type="",
+        picture=png(small(seed)),
+    )
+    assert isinstance(message, protocol.Opened), message
+    return client

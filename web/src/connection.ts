@@ -85,7 +85,7 @@ export class Connection {
     this.newestAsked = this.byHand = id;
     this.sent.set(id, eventTime());
     if (!points.length) this.since = id;
-    if (!points.length) store.update({ maps: null, std: null, computing: false });
+    if (!points.length) store.update({ maps: null, std: null, confidence: null, computing: false });
     else store.update({ computing: true });
     this.newest(id, () => ({
       kind: "SetPoints", id,

@@ -8,9 +8,9 @@ type Range = readonly [number, number];
 
 /** Values of a layer, or null where there are none. */
 export function valuesOf(state: Readonly<State>, layer: LayerName): Float32Array | null {
-  const { maps, std, picture } = state;
+  const { maps, std, confidence, picture } = state;
   if (layer === "depth") return maps?.depth.values ?? null;
-  if (layer === "confidence") return maps?.confidence.values ?? null;
+  if (layer === "confidence") return confidence;
   if (layer === "std") return std;
   if (layer === "truth") return picture?.truth ?? null;
   if (layer === "error") return errorOf(state);
@@ -127,13 +127,13 @@ export function paintedLayer(state: Readonly<State>, layer: LayerName): HTMLCanv
 
 /** What is known of a pixel, for the line under the picture. */
 export function about(x: number, y: number): { depth: number; std: number; truth: number; confidence: number } {
-  const { maps, std, picture } = store.state;
+  const { maps, std, confidence, picture } = store.state;
   const width = picture?.width ?? 1;
   const index = y * width + x;
   return {
     depth: at(maps?.depth, width, x, y),
     std: std?.[index] ?? NaN,
     truth: picture?.truth && picture.truth[index] > 0 ? picture.truth[index] : NaN,
-    confidence: at(maps?.confidence, width, x, y),
+    confidence: confidence?.[index] ?? NaN,
   };
 }

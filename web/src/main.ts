@@ -88,6 +88,7 @@ function startAnswers(): void {
     store.update({
       maps, computing: maps.stage === "first" || connection.isOvertaken(maps.reply), ahead: 0, error: "",
       ...(maps.std ? { std: maps.std.values } : {}),
+      ...(maps.confidence ? { confidence: maps.confidence.values } : {}),
     });
   });
   connection.on("Waiting", (message) => store.update({ ahead: message.ahead }));

@@ -1,7 +1,7 @@
 // Every message between the page and the server, and their binary form: the mirror of src/gbpn/studio/protocol.py.
 // Both sides are tested against tests/frames.json.
 
-export const VERSION = 2;
+export const VERSION = 3;
 const ALIGNMENT = 8;
 
 export type Bytes = Uint8Array<ArrayBuffer>;
@@ -46,7 +46,7 @@ export interface Opened {
 }
 export interface Maps {
   kind: "Maps"; reply: number; stage: "first" | "last"; seconds: number; notices: string[];
-  depth: Grid; confidence: Grid; std?: Grid;
+  depth: Grid; confidence?: Grid; std?: Grid;
 }
 export interface Taken { kind: "Taken"; reply: number; x: Places; y: Places; depth: Numbers }
 export interface Suggested { kind: "Suggested"; reply: number; x: Places; y: Places; gain: Numbers }

@@ -126,7 +126,8 @@ function opened(message: Opened): void {
   history.clear();
   forgetRanges();
   store.update({
-    picture, loading: "", points: [], selected: null, maps: null, std: null, line: null, overlay: null, listened: null,
+    picture, loading: "", points: [], selected: null, maps: null, std: null, confidence: null, line: null, overlay: null,
+    listened: null,
     suggestions: [], outliers: [], clamps: {}, hover: null, cursor: null, computing: false,
     layer: ["error", "truth"].includes(store.state.layer) && !picture.truth ? "depth" : store.state.layer,
   });

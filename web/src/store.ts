@@ -51,8 +51,9 @@ export interface State {
   points: readonly Point[];
   selected: number | null;
   maps: Maps | null;
-  /** The newest answer that carries sigmas. */
+  /** Of the newest answer that carries them. */
   std: Float32Array | null;
+  confidence: Float32Array | null;
   computing: boolean;
   ahead: number;
   error: string;
@@ -81,7 +82,7 @@ export interface State {
 
 export const initial: State = {
   connection: "connecting", reason: "", welcome: null, picture: null, loading: "", points: [], selected: null,
-  maps: null, std: null, computing: false, ahead: 0, error: "", view: "picture", tool: "point", layer: "depth",
+  maps: null, std: null, confidence: null, computing: false, ahead: 0, error: "", view: "picture", tool: "point", layer: "depth",
   opacity: 0.85, split: false, splitLayer: "image", splitAt: 0.5, showPoints: true, clamps: {}, hover: null,
   cursor: null, line: null, overlay: null, listened: null, suggestions: [], outliers: [], sceneAnswers: true,
   defaultDepth: 2, defaultStd: 0,

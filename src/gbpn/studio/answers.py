@@ -10,7 +10,6 @@ import torch
 
 from gbpn.errors import InputError
 from gbpn.predict import DepthCompleter, explanation
-from gbpn.predict.completed import CompletedDepth
 from gbpn.predict.session import Measurement, Session
 from gbpn.sensors import patterns
 from gbpn.studio import protocol
@@ -137,10 +136,17 @@ def follow(session: Session, points: Points) -> None:
 
 
 def quick(session: Session, points: Points) -> protocol.Maps:
-    """The first stage's answer."""
+    """The first stage's depth."""
     start = time.perf_counter()
     follow(session, points)
-    return _maps(session.quick(), points.number, "first", time.perf_counter() - start)
+    depth = session.quick_depth()
+    return protocol.Maps(
+        reply=points.number,
+        stage="first",
+        seconds=time.perf_counter() - start,
+        notices=[],
+        depth=depth,
+    )
 
 
 def refined(session: Session, points: Points) -> protocol.Maps:
@@ -148,18 +154,16 @@ def refined(session: Session, points: Points) -> protocol.Maps:
     start = time.perf_counter()
     follow(session, points)
     session.restart()
-    return _maps(session.result, points.number, "last", time.perf_counter() - start)
-
-
-def _maps(result: CompletedDepth, number: int, stage: str, seconds: float) -> protocol.Maps:
+    result = session.result
+    std = result.std if result.calibrated else None
     return protocol.Maps(
-        reply=number,
-        stage=stage,
-        seconds=seconds,
+        reply=points.number,
+        stage="last",
+        seconds=time.perf_counter() - start,
         notices=list(result.notices),
         depth=result.depth,
         confidence=result.confidence,
-        std=result.std if result.calibrated else None,
+        std=std,
     )
 
 

@@ -19,9 +19,10 @@ from gbpn.errors import GbpnError
 from gbpn.pipeline import has_exact_answer
 from gbpn.predict import DepthCompleter
 from gbpn.studio import api, exports, protocol
+from gbpn.studio.fields import Kept
 from gbpn.studio.guard import Guard
 from gbpn.studio.limits import Limits
-from gbpn.studio.page import Kept, Page
+from gbpn.studio.page import Page
 from gbpn.studio.workers import Workers
 
 __all__ = ["make_app", "static_folder"]
@@ -58,7 +59,8 @@ def make_app(
         redoc_url=None,
     )
     app.state.completer, app.state.limits, app.state.pages = completer, limits, 0
-    app.state.weights, app.state.workers, app.state.kept = weights, Workers(limits.workers), Kept(limits.kept)
+    app.state.weights, app.state.workers = weights, Workers(limits.workers)
+    app.state.kept = Kept(limits.kept_pixels)
     app.include_router(api.router)
     app.add_exception_handler(GbpnError, _tell)
     app.add_middleware(Guard, hosts=hosts, token=token, upload_bytes=limits.upload_bytes)

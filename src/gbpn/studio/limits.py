@@ -22,8 +22,8 @@ class Limits:
     """Measurements of a page; a depth map with more is kept as the map that points are taken from."""
     pages: int = 128
     """Connections at a time; further ones are refused with a reason."""
-    kept: int = 12
-    """Pages whose drawn fields stay in memory, 45 MB each at 320×240; others are drawn again when used."""
+    kept_pixels: int = 8 * 320 * 240
+    """Of pages whose drawn fields stay in memory, 1.3 KB a pixel; others are drawn again when used."""
     workers: int = field(default_factory=lambda: max(1, min(4, os.cpu_count() or 1)))
     """Computations at a time; others wait and are told."""
     waiting: int = 32

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
@@ -14,34 +14,18 @@ from gbpn.errors import GbpnError, InputError
 from gbpn.predict import DepthCompleter
 from gbpn.predict.session import Session
 from gbpn.studio import answers, exports, material, protocol
+from gbpn.studio.fields import Fields, Kept
 from gbpn.studio.limits import Limits
 from gbpn.studio.workers import AT_ONCE, REFINED, Workers
 
-__all__ = ["Answer", "Kept", "Page", "Send", "log"]
+__all__ = ["Answer", "Page", "Send", "log"]
 
 log = logging.getLogger("gbpn.studio")
 Send = Callable[[Any], Awaitable[None]]
 Answer = TypeVar("Answer")
 _REPLACED_BY_NEWER = (protocol.SetPoints, protocol.TakePattern, protocol.Listen)
 """Of these, one that waits is dropped when the next one of its kind comes right behind it."""
-
-
-class Kept:
-    """Which pages have their fields in memory: the most recently used ones."""
-
-    def __init__(self, most: int) -> None:
-        self.most = most
-        self._pages: OrderedDict[Page, None] = OrderedDict()
-
-    def use(self, page: Page) -> None:
-        self._pages[page] = None
-        self._pages.move_to_end(page)
-        while len(self._pages) > self.most:
-            oldest, _ = self._pages.popitem(last=False)
-            oldest.forget()
-
-    def drop(self, page: Page) -> None:
-        self._pages.pop(page, None)
+_OPENING = (protocol.OpenScene, protocol.OpenUpload)
 
 
 class Page:
@@ -60,23 +44,19 @@ class Page:
         self._workers, self._kept, self._send = workers, kept, send
         self._material: material.Material | None = None
         self._points = answers.Points(number=0, rows=())
-        self._session: Session | None = None
-        """Follows the measurements at once, first stage only."""
-        self._refined: Session | None = None
-        """A copy with the whole answer for `_points`; None while that is outstanding."""
-        self._start: Session | None = None
-        """A copy that nobody changes, from which the whole answer sets out."""
+        self._told: answers.Points | None = None
+        """The points whose whole answer was sent."""
+        self.fields: Fields | None = None
+        """Drawn and at hand, or given back to be drawn again; see `Kept`."""
         self._refining: asyncio.Task[None] | None = None
         self._waiting: deque[Any] = deque()
         self._news = asyncio.Event()
 
-    def forget(self) -> None:
-        """Give the memory back; the fields are drawn again when they are needed."""
-        self._session = self._refined = self._start = None
-
     async def receive(self, message: Any) -> None:
         """Put a message in line."""
         waiting = self._waiting
+        if isinstance(message, _OPENING):
+            waiting.clear()  # they were about what was open before; uploads are large, too
         if waiting and isinstance(message, _REPLACED_BY_NEWER) and type(waiting[-1]) is type(message):
             waiting.pop()
         if len(waiting) >= self.limits.waiting:
@@ -99,7 +79,6 @@ class Page:
             if self._refining is not None:
                 self._refining.cancel()
             self._kept.drop(self)
-            self.forget()
 
     async def _guarded(self, number: int, work: Awaitable[None]) -> None:
         """What goes wrong is told; it does not end the conversation."""
@@ -174,7 +153,7 @@ class Page:
 
     async def _open(self, number: int, read: Callable[[], material.Material]) -> None:
         opened = await self._run(number, read)
-        self.forget()
+        self._kept.drop(self)
         self._material, self._points = opened, answers.Points(number=number, rows=())
         await self._send(
             protocol.Opened(
@@ -189,17 +168,22 @@ class Page:
                 depth=opened.points[:, 2],
             )
         )
-        await self._drawn(number)  # while the person is still looking
+        await self._use(number, lambda fields: None, AT_ONCE)  # drawn while the person is still looking
 
-    async def _drawn(self, number: int) -> Session:
-        """The session that follows the measurements, drawn if it is not there."""
+    async def _use(self, number: int, work: Callable[[Fields], Answer], urgency: int = REFINED) -> Answer:
+        """`work` in a worker, on this page's fields; those that are not at hand are drawn there."""
         opened = self._opened()
-        session = self._session
-        if session is None:
-            session = await self._run(number, lambda: answers.draw(self.completer, opened), AT_ONCE)
-            self._session, self._start = session, session.copy()
-        self._kept.use(self)
-        return session
+
+        def job() -> tuple[Fields, Answer]:
+            fields = self.fields
+            if fields is None or fields.material is not opened:
+                fields = Fields(self.completer, opened)
+            return fields, work(fields)
+
+        fields, answer = await self._run(number, job, urgency)
+        if self._material is opened:
+            self._kept.keep(self, fields)
+        return answer
 
     async def _take(self, message: protocol.TakePattern) -> None:
         opened = self._opened()
@@ -216,54 +200,36 @@ class Page:
 
     async def _set(self, points: answers.Points) -> None:
         """The first stage's answer now, the whole one when nothing newer waits."""
-        self._points, self._refined = points, None
-        session = await self._drawn(points.number)
+        self._points = points
         if not points.rows:
             return
-        maps = await self._run(points.number, lambda: answers.quick(session, points), AT_ONCE)
-        if self._session is session:
-            self._start = session.copy()
-        await self._send(maps)
+        await self._send(await self._use(points.number, lambda fields: fields.quick(points), AT_ONCE))
         if not any(isinstance(message, _REPLACED_BY_NEWER[:2]) for message in self._waiting):
             self._refine()
 
     def _refine(self) -> None:
         """Start the whole answer for the present measurements, once no older one is under way."""
         if self._refining is None or self._refining.done():
-            self._refining = asyncio.create_task(self._refine_until_fresh())
+            self._refining = asyncio.create_task(self._refine_until_told())
 
-    async def _refine_until_fresh(self) -> None:
-        while self._refined is None and self._points.rows:
+    async def _refine_until_told(self) -> None:
+        while self._points.rows and self._told is not self._points:
             points = self._points
             await self._guarded(points.number, self._refine_once(points))
             if self._points is points:
                 return
 
     async def _refine_once(self, points: answers.Points) -> None:
-        if self._start is None:
-            await self._drawn(points.number)
-        assert self._start is not None
-        session = self._start.copy()
-        maps = await self._run(points.number, lambda: answers.refined(session, points))
+        maps = await self._use(points.number, lambda fields: fields.refined(points))
         if self._points is points:
-            self._refined = session
+            self._told = points
             await self._send(maps)
 
     async def _asked(self, number: int, work: Callable[[Session], Answer]) -> Answer:
-        """`work` on a session with the whole answer for the present measurements."""
-        self._opened()
-        if not self._points.rows:
-            await self._drawn(number)
-            assert self._start is not None
-            session = self._start.copy()
-            answers.follow(session, self._points)
-        else:
-            if self._refined is None:
-                self._refine()
-                assert self._refining is not None
-                await self._refining
-            if self._refined is None:
-                raise InputError("there is no answer for these points yet: try again")
-            session = self._refined
-            self._kept.use(self)
-        return await self._run(number, lambda: work(session))
+        """`work` on a session with the whole answer for the present measurements, which the page has then."""
+        points = self._points
+        if points.rows and self._told is not points:
+            self._refine()
+            assert self._refining is not None
+            await self._refining
+        return await self._use(number, lambda fields: work(fields.session(points)))

@@ -57,7 +57,7 @@ __all__ = [
     "encode",
 ]
 
-VERSION = 2
+VERSION = 3
 """Of this protocol; the page compares it with its own."""
 _ALIGNMENT = 8
 _MOST_HEADER = 1_000_000
@@ -237,7 +237,8 @@ class Maps:
     notices: list[str]
     depth: Map
     """[H, W] metres; NaN where nothing is known."""
-    confidence: Map
+    confidence: Map | None = None
+    """[H, W] in [0, 1); with the last stage only, as sigmas: it takes longer than the first one's depth."""
     std: Map | None = None
     """[H, W] metres."""
 
