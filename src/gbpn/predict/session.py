@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any
@@ -22,9 +21,10 @@ from gbpn.predict import resizing
 from gbpn.predict.completed import CompletedDepth
 from gbpn.predict.even_confidence import evenly_sure
 from gbpn.predict.inputs import as_image, as_intrinsics, as_sparse
+from gbpn.predict.measured_pixels import Measurement, Numbers, read_pixels, whole
 from gbpn.predict.suggestion import Suggestion, suggest
 
-__all__ = ["Measurement", "Numbers", "Outlier", "Session"]
+__all__ = ["Outlier", "Session"]
 
 _STAGES = ("first", "last")
 _SUSPECT = 4.0
@@ -34,19 +34,6 @@ _FEWEST_FOR_SPREAD = 8
 """Measurements from which on their own disagreement says what is usual."""
 _OLDEST = 2
 """`Session.oldest`, unless told otherwise."""
-Numbers = float | Sequence[float] | np.ndarray | Tensor
-
-
-@dataclass(frozen=True, kw_only=True)
-class Measurement:
-    """One measured pixel."""
-
-    x: int
-    y: int
-    depth: float
-    """Metres."""
-    std: float = 0.0
-    """Metres of noise beyond what the network expects of a measurement."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,7 +91,7 @@ class Session:
 
         A pixel that was measured already is corrected.
         """
-        new = self._read(x, y, depth, std)
+        new = read_pixels(x, y, depth, std, self.size)
         if any((one.x, one.y) in self._points for one in new):
             self._messages = None
         self._points.update({(one.x, one.y): one for one in new})
@@ -112,13 +99,13 @@ class Session:
 
     def update(self, x: Numbers, y: Numbers, depth: Numbers, std: Numbers | None = None) -> None:
         """Correct measurements that are there."""
-        new = self._read(x, y, depth, std)
+        new = read_pixels(x, y, depth, std, self.size)
         self._require_measured([(one.x, one.y) for one in new])
         self.add(x, y, depth, std)
 
     def remove(self, x: Numbers, y: Numbers) -> None:
         """Take measurements back."""
-        places = list(zip(_whole(x), _whole(y), strict=True))
+        places = list(zip(whole(x), whole(y), strict=True))
         self._require_measured(places)
         for place in places:
             self._points.pop(place, None)
@@ -131,7 +118,7 @@ class Session:
         """
         depth = as_sparse(sparse, *self._image.shape[1:])[0].numpy()
         rows, columns = np.nonzero(depth)
-        new = self._read(columns, rows, depth[rows, columns], None)
+        new = read_pixels(columns, rows, depth[rows, columns], None, self.size)
         self._points = {(one.x, one.y): one for one in new}
         self._result = None
 
@@ -410,27 +397,6 @@ class Session:
         depths = torch.tensor([one.depth for one in points]).view(1, 1, 1, -1).to(self.device)
         return DepthUnit.of(self.pipeline.config.depth_scale, depths)
 
-    def _read(self, x: Numbers, y: Numbers, depth: Numbers, std: Numbers | None) -> list[Measurement]:
-        columns, rows, metres = _whole(x), _whole(y), _list(depth)
-        noise = [0.0] * len(metres) if std is None else _list(std)
-        noise = noise * len(metres) if len(noise) == 1 else noise
-        if not len(columns) == len(rows) == len(metres) == len(noise):
-            raise InputError(
-                f"x, y, depth and std must be of one length; got {len(columns)}, {len(rows)}, {len(metres)}, "
-                f"{len(noise)}"
-            )
-        _, height, width = self._image.shape
-        for one in zip(columns, rows, metres, noise, strict=True):
-            inside = 0 <= one[0] < width and 0 <= one[1] < height
-            if not (inside and 0 < one[2] < float("inf") and 0 <= one[3] < float("inf")):
-                raise InputError(
-                    f"a measurement is x, y inside {width}×{height}, depth above 0, std at least 0; got {one}"
-                )
-        return [
-            Measurement(x=c, y=r, depth=d, std=s)
-            for c, r, d, s in zip(columns, rows, metres, noise, strict=True)
-        ]
-
     def _require_measured(self, places: list[tuple[int, int]]) -> None:
         missing = [place for place in places if place not in self._points]
         if missing:
@@ -440,14 +406,3 @@ class Session:
 def _uncalibrated(first: StageResult) -> DepthDistribution:
     """A first stage's answer without the calibration, which was fitted to the second stage."""
     return replace(first.distribution, calibration=None)
-
-
-def _list(values: Numbers) -> list[float]:
-    return [float(value) for value in np.asarray(values, dtype=np.float64).reshape(-1)]
-
-
-def _whole(values: Numbers) -> list[int]:
-    numbers = np.asarray(values, dtype=np.float64).reshape(-1)
-    if not np.isfinite(numbers).all():
-        raise InputError(f"x and y must be finite; got {numbers}")
-    return [int(value) for value in np.rint(numbers)]

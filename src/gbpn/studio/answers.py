@@ -10,7 +10,8 @@ import torch
 
 from gbpn.errors import InputError
 from gbpn.predict import DepthCompleter, explanation
-from gbpn.predict.session import Measurement, Session
+from gbpn.predict.measured_pixels import Measurement
+from gbpn.predict.session import Session
 from gbpn.sensors import patterns
 from gbpn.studio import protocol
 from gbpn.studio.limits import Limits

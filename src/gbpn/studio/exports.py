@@ -13,7 +13,8 @@ from PIL import Image
 from gbpn.errors import InputError
 from gbpn.formats import glb
 from gbpn.predict.completed import CompletedDepth
-from gbpn.predict.session import Measurement, Session
+from gbpn.predict.measured_pixels import Measurement
+from gbpn.predict.session import Session
 from gbpn.studio.material import Material
 
 __all__ = ["EXPORTS", "PNG", "depth_png", "make", "npy", "png", "written"]
