@@ -40,20 +40,22 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
-app.add_typer(bench.app, name="bench")
-app.command("complete")(complete.complete)
-app.command("convert")(convert.convert)
-app.command("demo")(demo.demo)
-app.command("doctor")(doctor.doctor)
-app.command("eval")(eval.evaluate)
-app.command("export")(export.export)
-app.command("info")(info.info)
-app.command("merge")(merge.merge)
-app.command("project")(project.project)
-app.command("serve")(studio.serve)
-app.command("studio")(studio.studio)
-app.command("suggest")(suggest.suggest)
-app.command("train")(train.train)
+_START, _USE, _MODELS = "Start here", "Points, clouds, other programs", "Models"
+
+app.command("demo", rich_help_panel=_START)(demo.demo)
+app.command("complete", rich_help_panel=_START, epilog=complete.EXAMPLES)(complete.complete)
+app.command("studio", rich_help_panel=_START)(studio.studio)
+app.command("doctor", rich_help_panel=_START)(doctor.doctor)
+app.command("project", rich_help_panel=_USE)(project.project)
+app.command("suggest", rich_help_panel=_USE)(suggest.suggest)
+app.command("merge", rich_help_panel=_USE)(merge.merge)
+app.command("serve", rich_help_panel=_USE)(studio.serve)
+app.command("info", rich_help_panel=_MODELS)(info.info)
+app.command("eval", rich_help_panel=_MODELS)(eval.evaluate)
+app.command("train", rich_help_panel=_MODELS)(train.train)
+app.command("convert", rich_help_panel=_MODELS)(convert.convert)
+app.command("export", rich_help_panel=_MODELS)(export.export)
+app.add_typer(bench.app, name="bench", rich_help_panel=_MODELS)
 
 
 @app.callback()

@@ -43,6 +43,8 @@ _PURPOSE = {
 }
 """… what it is for."""
 _MARKS = {"good": "[green]✓[/]", "optional": "[dim]–[/]", "bad": "[red]✗[/]"}
+_WIDTH = 12
+"""Characters of mark and name."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,15 +66,17 @@ def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] 
     from rich.console import Console
     from rich.markup import escape
 
+    from gbpn.cli.rows import print_rows
+
     found = list(findings())
     if as_json:
         typer.echo(json.dumps([asdict(one) for one in found], indent=2))
     else:
-        console = Console(highlight=False, soft_wrap=True)
+        rows = []
         for one in found:
             advice = f" [yellow]→ {escape(one.advice)}[/]" if one.advice else ""
-            name = escape(f"{one.name:14}")
-            console.print(f"{_MARKS[one.state]} {name} {escape(one.text)}{advice}")
+            rows.append((f"{_MARKS[one.state]} {escape(one.name)}", escape(one.text) + advice))
+        print_rows(Console(highlight=False), rows, _WIDTH)
     if any(one.state == "bad" for one in found):
         raise typer.Exit(1)
 
@@ -110,7 +114,8 @@ def _package() -> Iterator[Finding]:
         return
     import torch
 
-    threads = f"{torch.get_num_threads()} threads of {os.cpu_count()} processors"
+    count = torch.get_num_threads()
+    threads = f"{count} {'thread' if count == 1 else 'threads'} on {os.cpu_count()} processors"
     waiting = os.environ.get("OMP_WAIT_POLICY", "").lower()
     advice = "" if waiting == "passive" else "OMP_WAIT_POLICY=passive where other work runs on the machine"
     yield Finding(name="torch", state="good", text=f"{version}, {threads}", advice=advice)

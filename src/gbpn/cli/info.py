@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,6 +15,8 @@ __all__ = ["SIZE", "info"]
 
 SIZE = (256, 320)
 """Height and width at which multiply-adds are stated."""
+_WIDTH = 22
+"""Characters of the left column."""
 
 
 def info(
@@ -39,8 +42,8 @@ def info(
     import json
 
     from rich.console import Console
-    from rich.markup import escape
 
+    from gbpn.cli.rows import print_rows
     from gbpn.config import CONFIGS
 
     if dataset is not None:
@@ -48,7 +51,7 @@ def info(
 
         describe(weights, dataset, split, sheet, frames, recipe, as_json)
         return
-    console = Console(highlight=False, soft_wrap=True)
+    console = Console(highlight=False)
     if weights is None:
         _list(console, as_json)
         return
@@ -60,13 +63,34 @@ def info(
     if as_json:
         typer.echo(json.dumps(facts, indent=2))
         return
+    print_rows(console, _readable(facts), _WIDTH)
+
+
+def _readable(facts: Mapping[str, object]) -> Iterator[tuple[str, str]]:
+    """What is known, for people: a title before each group, large numbers with commas."""
+    from rich.markup import escape
+
     for key, value in facts.items():
-        if isinstance(value, dict):
-            console.print(f"[bold]{key}[/]" + ("" if value else " none"))
+        if isinstance(value, Mapping):
+            yield f"[bold]{escape(key)}[/]", "" if value else "none"
             for name, inner in value.items():
-                console.print(f"  {name:20} {inner}", markup=False)
+                shown = name if key == "config" else name.replace("_", " ")  # settings as they are set
+                yield f"  {escape(shown)}", escape(_words(inner))
         else:
-            console.print(f"[bold]{key}[/] {escape(str(value))}")
+            yield f"[bold]{escape(key)}[/]", escape(_words(value))
+
+
+def _words(value: object) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {_words(inner)}" for name, inner in value.items() if inner is not None)
+    if isinstance(value, list | tuple):
+        nested = any(isinstance(one, Mapping | list | tuple) for one in value)
+        return ("; " if nested else ", ").join(map(_words, value))
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int) and value >= 10_000:
+        return f"{value:,}"
+    return str(value)
 
 
 def _facts(model: Model, untrained: bool) -> dict[str, object]:

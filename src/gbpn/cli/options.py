@@ -56,11 +56,20 @@ __all__ = [
     "WorkingSize",
 ]
 
+# Headings in --help, in the order in which commands name the first option of each.
+_CAMERA = "Camera"
+_MEASUREMENTS = "What was measured"
+_RECORDINGS = "Bags and MCAP files"
+_FRAMES = "Several frames"
+_RESULTS = "Further results"
+_MODEL = "Model"
+_MACHINES = "Many machines, buckets and manifests"
+
 Images = Annotated[
     str,
     typer.Argument(
         help="Image, folder of images, quoted glob, COLMAP project, list of TUM's associations, "
-        "video, ROS bag or MCAP file; with [scale]: s3:// or gs:// address, manifest (.csv, .parquet), "
+        "video, ROS bag or MCAP file; with \\[scale]: s3:// or gs:// address, manifest (.csv, .parquet), "
         "tar shards."
     ),
 ]
@@ -82,55 +91,95 @@ Points = Annotated[
 Depth = Annotated[
     str | None, typer.Option(help="The same as SPARSE: of a video, the folder of its depth files.")
 ]
-ImageTopic = Annotated[str | None, typer.Option("--image", help="Recording: topic of the images.")]
+ImageTopic = Annotated[
+    str | None, typer.Option("--image", rich_help_panel=_RECORDINGS, help="Recording: topic of the images.")
+]
 CameraInfo = Annotated[
-    str | None, typer.Option(help="Recording: topic of the camera, by default the one beside the images.")
+    str | None,
+    typer.Option(
+        rich_help_panel=_RECORDINGS,
+        help="Recording: topic of the camera, by default the one beside the images.",
+    ),
 ]
 Tf = Annotated[
-    list[str] | None, typer.Option(help="Recording: topics of transforms, by default /tf_static and /tf.")
+    list[str] | None,
+    typer.Option(
+        rich_help_panel=_RECORDINGS, help="Recording: topics of transforms, by default /tf_static and /tf."
+    ),
 ]
 Scale = Annotated[
     float | None,
-    typer.Option(help="Depth files hold metres × scale: 1000 for millimetres, 256 for KITTI."),
+    typer.Option(
+        rich_help_panel=_MEASUREMENTS,
+        help="Depth files hold metres × scale: 1000 for millimetres, 256 for KITTI.",
+    ),
 ]
 Intrinsics = Annotated[
     str | None,
     typer.Option(
+        rich_help_panel=_CAMERA,
         help="'fx,fy,cx,cy' or a file: numbers, ROS camera_info, Kalibr camchain, OpenCV FileStorage, "
-        "transforms.json; otherwise EXIF, else 60° are assumed."
+        "transforms.json; otherwise EXIF, else 60° are assumed.",
     ),
 ]
 Rectified = Annotated[
     bool,
-    typer.Option("--rectified", help="The images are undistorted already, whatever the camera file says."),
+    typer.Option(
+        "--rectified",
+        rich_help_panel=_CAMERA,
+        help="The images are undistorted already, whatever the camera file says.",
+    ),
 ]
 Extrinsics = Annotated[
-    Path | None, typer.Option(help="Point cloud: file with the 3×4 or 4×4 matrix cloud to camera.")
+    Path | None,
+    typer.Option(
+        rich_help_panel=_CAMERA, help="Point cloud: file with the 3×4 or 4×4 matrix cloud to camera."
+    ),
 ]
 Calib = Annotated[
-    Path | None, typer.Option(help="Point cloud: KITTI calibration, instead of the two matrices.")
+    Path | None,
+    typer.Option(
+        rich_help_panel=_CAMERA, help="Point cloud: KITTI calibration, instead of the two matrices."
+    ),
 ]
 Camera = Annotated[
     int | None,
     typer.Option(
-        help="KITTI camera: 2 (default) left colour, 3 right colour; or cam number of a Kalibr chain."
+        rich_help_panel=_CAMERA,
+        help="KITTI camera: 2 (default) left colour, 3 right colour; or cam number of a Kalibr chain.",
     ),
 ]
-Units = Annotated[float, typer.Option(help="COLMAP: metres per unit of the model.")]
-Weights = Annotated[str, typer.Option(help="Weights: name, file, folder or hub id.")]
-Device = Annotated[str, typer.Option(help="cpu, cuda, or auto.")]
+Units = Annotated[
+    float, typer.Option(rich_help_panel=_MEASUREMENTS, help="COLMAP: metres per unit of the model.")
+]
+Weights = Annotated[str, typer.Option(rich_help_panel=_MODEL, help="Weights: name, file, folder or hub id.")]
+Device = Annotated[str, typer.Option(rich_help_panel=_MODEL, help="cpu, cuda, or auto.")]
 Iterations = Annotated[
-    str | None, typer.Option(help="Iterations of each stage, such as 5 or 3,5, if not as trained.")
+    str | None,
+    typer.Option(
+        rich_help_panel=_MODEL, help="Iterations of each stage, such as 5 or 3,5, if not as trained."
+    ),
 ]
 Solver = Annotated[
-    str, typer.Option(help="gbp (as trained), or exact: the mean by linear algebra, where there is one.")
+    str,
+    typer.Option(
+        rich_help_panel=_MODEL,
+        help="gbp (as trained), or exact: the mean by linear algebra, where there is one.",
+    ),
 ]
 Outliers = Annotated[
-    str, typer.Option(help="drop single measurements that the rest contradicts, or keep them.")
+    str,
+    typer.Option(
+        rich_help_panel=_MEASUREMENTS,
+        help="drop single measurements that the rest contradicts, or keep them.",
+    ),
 ]
 Engine = Annotated[
     str,
-    typer.Option(help="torch, or for a folder of gbpn export as weights: onnxruntime or openvino."),
+    typer.Option(
+        rich_help_panel=_MODEL,
+        help="torch, or for a folder of gbpn export as weights: onnxruntime or openvino.",
+    ),
 ]
 WorkingSize = Annotated[
     str,
@@ -142,69 +191,130 @@ WorkingSize = Annotated[
 Precision = Annotated[
     str,
     typer.Option(
+        rich_help_panel=_MODEL,
         help="Of the convolutions: float32, bfloat16, or auto: bfloat16 where the processor computes it "
-        "itself and the weights were checked with it."
+        "itself and the weights were checked with it.",
     ),
 ]
-Cloud = Annotated[bool, typer.Option("--cloud", help="Also write a coloured point cloud (.ply).")]
+Cloud = Annotated[
+    bool, typer.Option("--cloud", rich_help_panel=_RESULTS, help="Also write a coloured point cloud (.ply).")
+]
 Also = Annotated[
     list[str] | None,
-    typer.Option(help="Also write mask, glb, mesh, tiff, exr, kitti or ply; may be repeated."),
+    typer.Option(
+        rich_help_panel=_RESULTS, help="Also write mask, glb, mesh, tiff, exr, kitti or ply; may be repeated."
+    ),
 ]
 MaxSigma = Annotated[
     str | None,
     typer.Option(
-        help="Largest sigma of trusted pixels, 0.05 (metres) or 5%: writes a mask, and clouds obey."
+        rich_help_panel=_RESULTS,
+        help="Largest sigma of trusted pixels, 0.05 (metres) or 5%: writes a mask, and clouds obey.",
     ),
 ]
 KeepMeasured = Annotated[
-    bool, typer.Option("--keep-measured", help="Give measured pixels back unchanged, fill the rest.")
+    bool,
+    typer.Option(
+        "--keep-measured",
+        rich_help_panel=_MEASUREMENTS,
+        help="Give measured pixels back unchanged, fill the rest.",
+    ),
 ]
 Sigma = Annotated[
     str | None,
-    typer.Option(help="Noise of the measurements: metres, 1% of depth, or maps (file, folder)."),
+    typer.Option(
+        rich_help_panel=_MEASUREMENTS,
+        help="Noise of the measurements: metres, 1% of depth, or maps (file, folder).",
+    ),
 ]
 Confidence = Annotated[
     Path | None,
-    typer.Option(help="Confidence maps (file or folder): ARKit 0 to 2, bytes, or weights to 1."),
+    typer.Option(
+        rich_help_panel=_MEASUREMENTS,
+        help="Confidence maps (file or folder): ARKit 0 to 2, bytes, or weights to 1.",
+    ),
 ]
 DepthCamera = Annotated[
     str | None,
-    typer.Option(help="'fx,fy,cx,cy' or a file: a depth camera that is not the colour camera."),
+    typer.Option(
+        rich_help_panel=_CAMERA, help="'fx,fy,cx,cy' or a file: a depth camera that is not the colour camera."
+    ),
 ]
 DepthExtrinsics = Annotated[
-    Path | None, typer.Option(help="File with the 3×4 or 4×4 matrix depth camera to colour camera.")
+    Path | None,
+    typer.Option(
+        rich_help_panel=_CAMERA, help="File with the 3×4 or 4×4 matrix depth camera to colour camera."
+    ),
 ]
-Rerun = Annotated[Path | None, typer.Option(help="Also write a recording for the rerun viewer (.rrd).")]
-Workers = Annotated[int, typer.Option(min=1, help="Frames at a time.")]
-ByOrder = Annotated[bool, typer.Option("--by-order", help="Pair folders by order instead of by name.")]
+Rerun = Annotated[
+    Path | None,
+    typer.Option(rich_help_panel=_RESULTS, help="Also write a recording for the rerun viewer (.rrd)."),
+]
+Workers = Annotated[int, typer.Option(min=1, rich_help_panel=_FRAMES, help="Frames at a time.")]
+ByOrder = Annotated[
+    bool,
+    typer.Option("--by-order", rich_help_panel=_FRAMES, help="Pair folders by order instead of by name."),
+]
 Pair = Annotated[
     str,
-    typer.Option(help="Pair folders by name, by order, or nearest: names are times, see --tolerance."),
+    typer.Option(
+        rich_help_panel=_FRAMES,
+        help="Pair folders by name, by order, or nearest: names are times, see --tolerance.",
+    ),
 ]
 Tolerance = Annotated[
     float,
-    typer.Option(help="Seconds between an image and its measurements, with --pair nearest or a recording."),
+    typer.Option(
+        rich_help_panel=_FRAMES,
+        help="Seconds between an image and its measurements, with --pair nearest or a recording.",
+    ),
 ]
 Stream = Annotated[
-    bool, typer.Option("--stream", help="Frames are a video: go on from the frame before, less flicker.")
+    bool,
+    typer.Option(
+        "--stream",
+        rich_help_panel=_FRAMES,
+        help="Frames are a video: go on from the frame before, less flicker.",
+    ),
 ]
-Again = Annotated[bool, typer.Option("--again", help="Redo frames that are done already.")]
+Again = Annotated[
+    bool, typer.Option("--again", rich_help_panel=_FRAMES, help="Redo frames that are done already.")
+]
 Distributed = Annotated[
     str | None,
-    typer.Option(help="ray: --workers processes on a Ray cluster; here: one process, any storage."),
+    typer.Option(
+        rich_help_panel=_MACHINES,
+        help="ray: --workers processes on a Ray cluster; here: one process, any storage.",
+    ),
 ]
 Address = Annotated[
     str | None,
-    typer.Option(help="Ray cluster: auto or ray://host:10001; by default one on this machine."),
+    typer.Option(
+        rich_help_panel=_MACHINES,
+        help="Ray cluster: auto or ray://host:10001; by default one on this machine.",
+    ),
 ]
-CpusPerWorker = Annotated[float, typer.Option(help="Ray: processors of each worker.")]
-GpusPerWorker = Annotated[float, typer.Option(help="Ray: GPUs of each worker.")]
-Batch = Annotated[int, typer.Option(min=1, help="Distributed: frames that are committed together.")]
+CpusPerWorker = Annotated[
+    float, typer.Option(rich_help_panel=_MACHINES, help="Ray: processors of each worker.")
+]
+GpusPerWorker = Annotated[float, typer.Option(rich_help_panel=_MACHINES, help="Ray: GPUs of each worker.")]
+Batch = Annotated[
+    int,
+    typer.Option(min=1, rich_help_panel=_MACHINES, help="Distributed: frames that are committed together."),
+]
 Pack = Annotated[
-    str, typer.Option(help="Distributed: write files, one tar per batch, or into the parquet tables.")
+    str,
+    typer.Option(
+        rich_help_panel=_MACHINES,
+        help="Distributed: write files, one tar per batch, or into the parquet tables.",
+    ),
 ]
-MaxFailures = Annotated[int | None, typer.Option(help="Distributed: end after so many failed frames.")]
+MaxFailures = Annotated[
+    int | None, typer.Option(rich_help_panel=_MACHINES, help="Distributed: end after so many failed frames.")
+]
 RetryFailed = Annotated[
-    bool, typer.Option("--retry-failed", help="Distributed: do batches with failed frames anew.")
+    bool,
+    typer.Option(
+        "--retry-failed", rich_help_panel=_MACHINES, help="Distributed: do batches with failed frames anew."
+    ),
 ]

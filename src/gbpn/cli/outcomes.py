@@ -65,9 +65,11 @@ def _tell_glance(console: Console, outcome: Outcome) -> None:
         }
         for name, text in rows.items():
             console.print(f"[bold]{name:9}[/] {plain(text)}")
-    for file in outcome.files:
-        name = "look at" if file.name.endswith("_preview.png") else ""
-        console.print(f"[bold]{name:9}[/] {plain(str(file))}")
+    previews = [file for file in outcome.files if file.name.endswith("_preview.png")]
+    for number, file in enumerate(file for file in outcome.files if file not in previews):
+        console.print(f"[bold]{'' if number else 'files':9}[/] {plain(str(file))}")
+    for file in previews:
+        console.print(f"[bold]{'look at':9}[/] {plain(str(file))}")
 
 
 def _tell_all_at_a_glance(console: Console, outcomes: list[Outcome]) -> None:
