@@ -15,16 +15,18 @@ from gbpn.predict.even_confidence import evenly_sure
 EVERYWHERE = np.ones((48, 80), bool)
 
 
-def boards(strength: float) -> np.ndarray:
-    y, x = np.mgrid[:48, :80]
+def boards(strength: float, block: int = 1) -> np.ndarray:
+    y, x = np.mgrid[:48, :80] // block
     return (strength * (((-1.0) ** (x + y)) + 0.5 * (-1.0) ** x - 0.7 * (-1.0) ** y)).astype(np.float32)
 
 
-def test_what_alternates_everywhere_is_removed() -> None:
+@pytest.mark.parametrize("strengths", [(0.3, 0.0), (0.0, 0.2), (0.3, 0.2)])
+def test_what_alternates_everywhere_is_removed(strengths: tuple[float, float]) -> None:
+    """With a period of two pixels, of four, and both."""
     y, x = np.mgrid[:48, :80].astype(np.float32)
     plane = 0.02 * x - 0.01 * y
-    even = without_checkerboard(plane + boards(0.3), EVERYWHERE)
-    np.testing.assert_allclose(even[2:-2, 2:-2], plane[2:-2, 2:-2], atol=1e-4)
+    even = without_checkerboard(plane + boards(strengths[0]) + boards(strengths[1], 2), EVERYWHERE)
+    np.testing.assert_allclose(even[4:-4, 4:-4], plane[4:-4, 4:-4], atol=1e-4)
 
 
 def test_scenes_stay_as_they_are() -> None:
@@ -50,7 +52,7 @@ def test_what_nothing_reached_stays_untouched() -> None:
 
 
 def test_the_default_weights_say_sigma_without_the_pattern() -> None:
-    """One point in a room: of three patterns, what is left has less than half of the amplitude."""
+    """One point in a room: of six patterns, what is left has less than half of the amplitude."""
     sample = scenes.load("living_room")
     model = gbpn.load("default", fuse=True)
     if model.calibration is None:
@@ -61,7 +63,8 @@ def test_the_default_weights_say_sigma_without_the_pattern() -> None:
     with torch.inference_mode():
         encoding = pipeline.encode(sample.image[None], sample.intrinsics[None])
         answer = pipeline.answer(encoding, SparseDepth(depth=sparse))
-    before = amplitudes(answer.confidence_logit[0, 0].numpy())
-    after = amplitudes(evenly_sure(answer).confidence_logit[0, 0].numpy())
-    assert all(np.abs(b).mean() < 0.5 * np.abs(a).mean() for a, b in zip(before, after, strict=True))
+    before, after = (one.confidence_logit[0, 0].numpy() for one in (answer, evenly_sure(answer)))
+    for means in (lambda maps: maps, lambda maps: maps.reshape(120, 2, 160, 2).mean(axis=(1, 3))):
+        found = zip(amplitudes(means(before)), amplitudes(means(after)), strict=True)
+        assert all(np.abs(b).mean() < 0.5 * np.abs(a).mean() for a, b in found)
     assert torch.equal(evenly_sure(answer).mean, answer.mean)

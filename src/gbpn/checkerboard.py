@@ -1,6 +1,6 @@
-"""A pattern of two pixels' period taken out of the confidence, and so out of σ.
+"""Patterns of two and four pixels' period taken out of the confidence, and so out of σ.
 
-The heads of the network leave half resolution by 2×2 blocks: each of the four pixels has weights of its own,
+The network leaves quarter and half resolution by 2×2 blocks: each of the four pixels has weights of its own,
 and what these learned differently alternates over the whole picture, where scenes do not. Around every pixel
 the usual (median) amplitude of three alternating patterns is found and subtracted; a median, so that edges
 and textures of a scene, which alternate nowhere for long, stay as they are. Depth is left alone.
@@ -15,7 +15,7 @@ __all__ = ["Array", "amplitudes", "without_checkerboard"]
 Array = np.ndarray
 
 _TILE = 16
-"""Pixels of a side of the squares in which amplitudes are found; even, to have all phases alike."""
+"""Blocks along a side of the squares in which amplitudes are found; even, to have all phases alike."""
 
 
 def without_checkerboard(logit: Array, observed: Array) -> Array:
@@ -24,12 +24,22 @@ def without_checkerboard(logit: Array, observed: Array) -> Array:
     height, width = logit.shape
     if min(height, width) < 2 * _TILE or not known.any():
         return logit
-    filled = np.where(known, logit, np.median(logit[known])).astype(np.float32)
-    down, across = _between(height), _between(width)
-    pattern = np.zeros_like(filled)
-    for amplitude, sign in zip(amplitudes(filled), _signs(height, width), strict=True):
+    even = np.where(known, logit, np.median(logit[known])).astype(np.float32)
+    for block in (2, 1):  # pixels of one phase; the larger first: means over 2×2 know nothing of the smaller
+        even = even - _pattern(even, block)
+    return np.where(known, even, logit).astype(logit.dtype)
+
+
+def _pattern(maps: Array, block: int) -> Array:
+    """What alternates from block to block of [H, W], alike in all pixels of one."""
+    height, width = maps.shape
+    means = _squares(maps, block).mean(axis=-1)
+    down, across = _between(means.shape[0]), _between(means.shape[1])
+    pattern = np.zeros_like(means)
+    for amplitude, sign in zip(amplitudes(means), _signs(*means.shape), strict=True):
         pattern += (down @ amplitude @ across.T) * sign
-    return np.where(known, filled - pattern, logit).astype(logit.dtype)
+    enlarged: Array = pattern.repeat(block, axis=0).repeat(block, axis=1)
+    return enlarged[:height, :width]
 
 
 def amplitudes(maps: Array) -> list[Array]:
@@ -49,11 +59,16 @@ def amplitudes(maps: Array) -> list[Array]:
 
 
 def _medians(values: Array) -> Array:
-    height, width = values.shape
-    whole = np.pad(values, ((0, -height % _TILE), (0, -width % _TILE)), mode="edge")
-    squares = whole.reshape(whole.shape[0] // _TILE, _TILE, whole.shape[1] // _TILE, _TILE)
-    medians: Array = np.median(squares.transpose(0, 2, 1, 3).reshape(*squares.shape[::2], -1), axis=2)
+    medians: Array = np.median(_squares(values, _TILE), axis=-1)
     return medians
+
+
+def _squares(maps: Array, side: int) -> Array:
+    """[H, W] → [H/side, W/side, side²], mirrored where squares reach beyond."""
+    height, width = maps.shape
+    whole = np.pad(maps, ((0, -height % side), (0, -width % side)), mode="symmetric")
+    squares = whole.reshape(whole.shape[0] // side, side, whole.shape[1] // side, side)
+    return squares.transpose(0, 2, 1, 3).reshape(*squares.shape[::2], side * side)
 
 
 def _signs(height: int, width: int) -> tuple[Array, Array, Array]:

@@ -40,10 +40,17 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
+_EXAMPLES = """\
+gbpn complete photo.jpg depth.png --scale 1000
+
+gbpn complete photo.jpg --points 120,80,2.5 --points 40,200,1.9
+
+gbpn complete drive.mcap --image /camera/image --points /lidar/points
+"""
 _START, _USE, _MODELS = "Start here", "Points, clouds, other programs", "Models"
 
 app.command("demo", rich_help_panel=_START)(demo.demo)
-app.command("complete", rich_help_panel=_START, epilog=complete.EXAMPLES)(complete.complete)
+app.command("complete", rich_help_panel=_START, epilog=_EXAMPLES)(complete.complete)
 app.command("studio", rich_help_panel=_START)(studio.studio)
 app.command("doctor", rich_help_panel=_START)(doctor.doctor)
 app.command("project", rich_help_panel=_USE)(project.project)

@@ -20,15 +20,7 @@ if TYPE_CHECKING:
     from gbpn.recordings.bags import Recording
     from gbpn.recordings.video import Video
 
-__all__ = ["EXAMPLES", "complete"]
-
-EXAMPLES = """\
-gbpn complete photo.jpg depth.png --scale 1000
-
-gbpn complete photo.jpg --points 120,80,2.5 --points 40,200,1.9
-
-gbpn complete drive.mcap --image /camera/image --points /lidar/points
-"""
+__all__ = ["complete"]
 
 _SOME_FAILED = 3
 """Exit code if frames of a sequence failed."""
