@@ -23,6 +23,10 @@ from gbpn.sample import Sample
 from gbpn.sensors.sampling import sparsify
 
 SENSORS = (
+    "points:1",
+    "points:2",
+    "points:5",
+    "points:10",
     "points:50",
     "points:500",
     "points:5000",

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 import gbpn
+import gbpn.scenes
 from gbpn import DepthDistribution, sigma_check
 from gbpn.distribution import SigmaCalibration, Widening
 from gbpn.held_out import LEVEL, LEVEL_QUANTILE, SETTINGS
@@ -84,8 +85,27 @@ def test_wrong_sigmas_and_noise_are_told_apart(factor: float, noise: float) -> N
     assert float(covered) > LEVEL - 0.05  # of the truth, not of the noisy measurements
 
 
+def test_few_measurements_widen_sigmas_by_their_number_alone() -> None:
+    sparse = torch.zeros(4, 1, 6, 8)
+    for image, count in enumerate((1, 3, 24, 30)):
+        sparse[image].view(-1)[:count] = 2.0
+    spread, noise = sigma_check.of_few(sparse)
+    assert spread.shape == (4, 1, 1, 1)
+    one, three, many, most = spread.flatten().tolist()
+    assert one == pytest.approx(1 + SETTINGS.few[0])
+    assert one > three > many > most == 1.0
+    assert not noise.any()
+
+
+def test_few_points_state_wider_sigmas_than_the_calibration() -> None:
+    completer = gbpn.DepthCompleter.from_pretrained()
+    scene = gbpn.scenes.load("kitchen")
+    found = completer(scene.image, [[100.0, 90.0, 2.0]], scene.intrinsics).distribution
+    torch.testing.assert_close(found.std, found.unchecked_std * (1 + SETTINGS.few[0]))
+
+
 def test_few_held_out_measurements_move_sigmas_little_and_none_not_at_all() -> None:
-    sparse = torch.full((3, 1, 4, 5), 8.0)
+    sparse = torch.full((3, 1, 5, 6), 8.0)
     held = torch.zeros_like(sparse, dtype=torch.bool)
     held[1, 0, 0, :2] = True
     held[2] = True

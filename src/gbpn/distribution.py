@@ -107,7 +107,7 @@ class DepthDistribution:
 
     @property
     def widening(self) -> Widening | None:
-        """What the image's own measurements ask of σ; None where there are too few to say."""
+        """What the image's own measurements ask of σ; None where σ is not checked."""
         return None if self.sigma_check is None else self.sigma_check()
 
     @property

@@ -9,7 +9,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = ["LEVEL", "LEVEL_QUANTILE", "SETTINGS", "Array", "SigmaCheckSettings", "drawn_patches", "explain"]
+__all__ = [
+    "LEVEL",
+    "LEVEL_QUANTILE",
+    "SETTINGS",
+    "Array",
+    "SigmaCheckSettings",
+    "drawn_patches",
+    "explain",
+    "factor_of_few",
+]
 
 LEVEL, LEVEL_QUANTILE = 0.90, 1.6449
 """σ is such that a share LEVEL of the errors lies within LEVEL_QUANTILE·σ, as for a Gaussian."""
@@ -25,6 +34,9 @@ class SigmaCheckSettings:
     """Of the measurements that are held out."""
     fewest: int = 25
     """Measurements of an image from which on it is checked."""
+    few: tuple[float, float] = (0.5, 0.75)
+    """Below that, n measurements leave the scale of a scene open: σ grows by the first of these / n to the
+    power of the second, as frames held out from training ask for."""
     patches_from: int = 2000
     """From this many measurements on, all in a square patch are held out together: on a scan line, or around
     a hole, single points would be too easy to guess from their neighbours."""
@@ -69,6 +81,12 @@ def _uniform(rows: int, columns: int) -> Array:
     twister = np.random.RandomState(0)
     bits = twister.randint(0, 2**32, (rows, columns), dtype=np.uint32)
     return (bits & np.uint32(2**24 - 1)).astype(np.float32) * np.float32(2**-24)
+
+
+def factor_of_few(count: int, settings: SigmaCheckSettings = SETTINGS) -> float:
+    """The factor on σ where none of `count` measurements could be held out."""
+    amount, power = settings.few
+    return 1.0 + amount / max(count, 1) ** power if count < settings.fewest else 1.0
 
 
 def explain(error: Array, sigma: Array, settings: SigmaCheckSettings = SETTINGS) -> tuple[float, float]:

@@ -328,7 +328,7 @@ class Pipeline:
         """Complete from most of the measurements, compare with the rest."""
         with torch.inference_mode(encoding.padded.image.is_inference()), torch.no_grad():
             if (held := sigma_check.held_out(sparse.depth)) is None:
-                return None
+                return sigma_check.of_few(sparse.depth)
             *_, last = self.stages(encoding, sparse.without(held))
             return sigma_check.compare(last.distribution, sparse.depth, held)
 

@@ -15,10 +15,10 @@ import torch
 from torch import Tensor
 
 from gbpn.distribution import DepthDistribution, Widening
-from gbpn.held_out import SETTINGS, SigmaCheckSettings, drawn_patches, explain
+from gbpn.held_out import SETTINGS, SigmaCheckSettings, drawn_patches, explain, factor_of_few
 from gbpn.validity import measured
 
-__all__ = ["Array", "DeferredCheck", "compare", "held_out"]
+__all__ = ["Array", "DeferredCheck", "compare", "held_out", "of_few"]
 
 Array = np.ndarray
 
@@ -57,10 +57,23 @@ def compare(
     """What the measurements of `sparse` that are `held` out say of `answer`, which was found without them."""
     found = [
         explain(*_errors(answer, sparse, index, there), settings)
+        if bool(there.any())
+        else (factor_of_few(_count(sparse[index]), settings), 0.0)
         for index, there in enumerate(held & answer.observed)
     ]
     spread, noise = (answer.mean.new_tensor(values).view(-1, 1, 1, 1) for values in zip(*found, strict=True))
     return Widening(spread, noise)
+
+
+def of_few(sparse: Tensor, settings: SigmaCheckSettings = SETTINGS) -> Widening:
+    """Where none of the measurements [B, 1, H, W] could be held out: by their number alone."""
+    factors = [factor_of_few(_count(one), settings) for one in sparse]
+    spread = torch.tensor(factors, dtype=sparse.dtype, device=sparse.device).view(-1, 1, 1, 1)
+    return Widening(spread, torch.zeros_like(spread))
+
+
+def _count(sparse: Tensor) -> int:
+    return int(measured(sparse).sum())
 
 
 def _errors(answer: DepthDistribution, sparse: Tensor, index: int, there: Tensor) -> tuple[Array, Array]:

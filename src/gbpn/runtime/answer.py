@@ -29,7 +29,7 @@ class CompletedMaps:
         check: Callable[[], tuple[float, float] | None],
         notices: tuple[str, ...] = (),
     ) -> None:
-        """check: asked for the factor on σ and the relative σ to add when σ is wanted; None: too few."""
+        """check: asked for the factor on σ and the relative σ to add when σ is wanted; None: not checked."""
         self.depth = mean
         """Expected depth in metres; NaN where no measurement reached the pixel."""
         self.confidence_logit = without_checkerboard(confidence_logit, belief_precision > 0)
@@ -54,7 +54,7 @@ class CompletedMaps:
 
     @property
     def widening(self) -> tuple[float, float] | None:
-        """What the image's own measurements ask of σ: a factor, and σ / depth to add; None: too few."""
+        """What the image's own measurements ask of σ: a factor, and σ / depth to add; None: not checked."""
         with self._lock:
             if not self._widening:
                 self._widening.append(self._check())

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gbpn.errors import InputError
-from gbpn.held_out import drawn_patches, explain
+from gbpn.held_out import drawn_patches, explain, factor_of_few
 from gbpn.runtime.answer import CompletedMaps, sigmoid, stated_std
 from gbpn.runtime.depth_unit import DepthUnit
 from gbpn.runtime.engines import choose_engine, choose_precision, load_network
@@ -162,8 +162,10 @@ class DepthCompleter:
         calibration, there = self.manifest.calibration, measured(sparse)
         height, width = there.shape
         held = there & drawn_patches(height, width, int(there.sum()))
-        if calibration is None or not held.any():
+        if calibration is None:
             return None
+        if not held.any():
+            return factor_of_few(int(there.sum())), 0.0
         blind = self._answer(encoding, np.where(held, np.float32(0), sparse))
         held &= blind.belief_precision > 0
         mean, metres = blind.mean[held], sparse[held]
