@@ -69,6 +69,7 @@ def test_understand(screen: Screen, completer: gbpn.DepthCompleter) -> None:
         np.testing.assert_allclose(exact, explanation.exact(session), rtol=1e-4)
     else:  # learned edges, or parameters by iteration
         assert page.is_disabled("#compare-exact")
+        assert "learned edges" in page.inner_text("#compare-note")
         with pytest.raises(gbpn.GbpnError):
             explanation.exact(session)
     page.check("#compare-beside")

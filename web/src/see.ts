@@ -64,8 +64,9 @@ function showBar(state: Readonly<State>): void {
   const [from, to] = overlay && !film ? overlayRange(overlay.values, overlay.kind) : rangeOf(state, film ? "depth" : layer);
   const unit = !overlay && layer === "confidence" ? "" : ", m";
   say(find("bar-name"), `${overlay ? (film ? NAMES.depth : "Difference") : NAMES[layer]}${unit}`);
-  fill(low, String(Number(from.toPrecision(3))));
-  fill(high, String(Number(to.toPrecision(3))));
+  for (const [end, value] of [[low, from], [high, to]] as const) {
+    fill(end, String(Number(value.toPrecision(value < 0.1 ? 2 : 3)))); // as many digits as the field shows
+  }
   const fixed = overlay !== null && !film;
   low.disabled = high.disabled = fixed;
   find<HTMLButtonElement>("range-free").disabled = fixed || !(layer in state.clamps);

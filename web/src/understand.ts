@@ -192,12 +192,15 @@ export function startUnderstand(): void {
     if (changed.has("outliers")) showOutliers(state);
     if (changed.has("listened")) showListened(state);
     find("compare-beside-box").hidden = !state.overlay?.other;
-    if (changed.has("welcome") && state.welcome?.learned_edges) {
-      say(find("film-ways"), "left to right, down, right to left, up and along learned edges");
+    if (changed.has("welcome") && state.welcome) {
+      const { learned_edges, has_exact, model } = state.welcome;
+      if (learned_edges) say(find("film-ways"), "left to right, down, right to left, up and along learned edges");
+      const why = learned_edges ? "has learned edges" : "changes from iteration to iteration";
+      say(find("compare-note"), `No exact solution: the field of these weights (${model}) ${why}, so it is no single energy to minimise.`);
+      find("compare-note").hidden = has_exact;
     }
     const exact = find<HTMLButtonElement>("compare-exact");
     exact.disabled = !state.welcome?.has_exact;
-    exact.title = exact.disabled ? "fields with learned or changing edges have no exact solution" : "";
     find("compare-first").toggleAttribute("hidden", (state.welcome?.stages ?? 1) < 2);
   });
 }
