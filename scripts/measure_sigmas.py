@@ -23,10 +23,6 @@ from gbpn.sample import Sample
 from gbpn.sensors.sampling import sparsify
 
 SENSORS = (
-    "points:1",
-    "points:2",
-    "points:5",
-    "points:10",
     "points:50",
     "points:500",
     "points:5000",
@@ -36,6 +32,10 @@ SENSORS = (
     "corners:500",
     "holes:0.5",
     "lidar:16",
+    "points:1",
+    "points:2",
+    "points:5",
+    "points:10",
 )
 """Of every fourth held-out NYUv2 frame."""
 OTHERS = ("7scenes/redkitchen", "osd_tabletop/mosd")
