@@ -3,6 +3,7 @@
 # (build/sanitized; src/gbpn/_native*.so stays), and runs the tests of inference, of the network and of the native
 # border with them, with more random calls than usual. Any finding ends the run with an error.
 # usage: bash scripts/run_sanitized.sh [python] [tests, instead of tests/native tests/gbp tests/gmcn]
+#        bash scripts/run_sanitized.sh python -m tests.fuzz --here --minutes 5 --seed 7    (any other module)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 python=$(command -v "${1:-python3}")
@@ -35,5 +36,9 @@ run() {
     UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1 "$python" "$@"
 }
 run -c 'import sys, gbpn._native as n; sys.exit(0 if n.__file__.startswith(sys.argv[1]) else f"got {n.__file__}")' "$place"
-run -m pytest -x -p no:cacheprovider --capture=sys "$@"  # findings are written past sys.stderr
+if [ "$1" = -m ]; then
+  run "$@"
+else
+  run -m pytest -x -p no:cacheprovider --capture=sys "$@"  # findings are written past sys.stderr
+fi
 echo "sanitizers found nothing in: $*"

@@ -7,7 +7,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from .campaign import BAD, campaign, serve
+from .campaign import BAD, Child, Here, campaign, serve
 
 
 def main() -> int:
@@ -16,6 +16,7 @@ def main() -> int:
     parser.add_argument("--tries", type=int, help="how many cases")
     parser.add_argument("--seed", type=int, default=0, help="which cases")
     parser.add_argument("--only", type=int, help="run this one case here, without a child")
+    parser.add_argument("--here", action="store_true", help="no child and no limits: under a sanitizer")
     parser.add_argument("--reports", type=Path, default=Path("fuzz-reports"), help="where failures are kept")
     parser.add_argument("--child", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -31,7 +32,8 @@ def main() -> int:
         return int(outcome in BAD)
     minutes = 1.0 if options.minutes is None and options.tries is None else options.minutes
     seconds = None if minutes is None else 60 * minutes
-    tally = campaign(options.seed, tries=options.tries, seconds=seconds, reports=options.reports)
+    child = Here if options.here else Child
+    tally = campaign(options.seed, tries=options.tries, seconds=seconds, reports=options.reports, child=child)
     print(tally.table())
     for place in tally.reports:
         print(f"kept: {place}")

@@ -1,4 +1,7 @@
-"""Many cases in a child process with limits of time and memory; the parent counts, and restarts it."""
+"""Many cases in a child process with limits of time and memory; the parent counts, and restarts it.
+
+`campaign(..., child=Here)` runs them in this process and without limits instead, where a sanitizer is loaded.
+"""
 
 from __future__ import annotations
 
@@ -104,6 +107,22 @@ class Child:
         self.process.wait()
 
 
+class Here:
+    """The same in this process: a crash ends the campaign, as it should under a sanitizer."""
+
+    def __init__(self, seed: int, scratch: Path) -> None:
+        self.seed, self.scratch = seed, scratch
+
+    def run(self, number: int) -> tuple[str, str, str]:
+        """(kind, outcome, detail) of one case."""
+        from . import cases
+
+        return cases.run(self.seed, number, self.scratch)
+
+    def stop(self) -> None:
+        """Nothing to end."""
+
+
 def serve(seed: int, scratch: Path) -> None:
     """The child: numbers in, outcomes out, one line each."""
     from . import cases
@@ -121,24 +140,26 @@ def serve(seed: int, scratch: Path) -> None:
         print(json.dumps(cases.run(seed, int(line), scratch)), file=answers, flush=True)
 
 
-def campaign(seed: int, *, tries: int | None, seconds: float | None, reports: Path) -> Tally:
+def campaign(
+    seed: int, *, tries: int | None, seconds: float | None, reports: Path, child: type[Child | Here] = Child
+) -> Tally:
     """Cases 0, 1, … until `tries` are done or `seconds` have passed."""
     tally = Tally(seed=seed)
     with tempfile.TemporaryDirectory(prefix="gbpn-fuzz-") as folder:
         scratch = Path(folder) / "case"
-        child = Child(seed, scratch)
+        running = child(seed, scratch)
         end = None if seconds is None else time.monotonic() + seconds
         number = 0
         while (tries is None or number < tries) and (end is None or time.monotonic() < end):
-            kind, outcome, detail = child.run(number)
+            kind, outcome, detail = running.run(number)
             tally.outcomes[kind, outcome] += 1
             if outcome in BAD:
                 tally.reports.append(_save(reports, seed, number, kind, outcome, detail, scratch))
             if outcome in ("crash", "hang"):
-                child.stop()
-                child = Child(seed, scratch)
+                running.stop()
+                running = child(seed, scratch)
             number += 1
-        child.stop()
+        running.stop()
     return tally
 
 
