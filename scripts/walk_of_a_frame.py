@@ -1,9 +1,9 @@
 """Counts what a reader passes who follows one frame: files, functions, changes of file, inferences, checks.
 
-usage: python scripts/walk_of_a_frame.py [--sigma] [--changes]
+usage: python scripts/walk_of_a_frame.py [--sigma | --files] [--changes] [--weights WEIGHTS]
 
-An embedded scene with 500 measurements goes through `DepthCompleter` once to warm up, and then once under a
-trace. Counted are calls of functions of gbpn; comprehensions and lambdas belong to the function around them.
+An embedded scene with 500 measurements goes through `DepthCompleter` (with --files: as a frame of a batch, from
+files to files) once to warm up, and then once under a trace. Counted are calls of functions of gbpn; comprehensions and lambdas belong to the function around them.
 A change of file is a call from one file of gbpn into another.
 """
 
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -23,6 +24,10 @@ import torch
 
 import gbpn
 from gbpn import scenes
+from gbpn.formats.depth_files import write_depth
+from gbpn.formats.images import write_image
+from gbpn.predict.jobs import Run, plan
+from gbpn.predict.sources import Sensor
 from gbpn.sensors import patterns
 
 PACKAGE = str(Path(gbpn.__file__).parent)
@@ -78,22 +83,45 @@ def followed(work: Callable[[], Any]) -> Walk:
     return walk
 
 
+def of_a_call(completer: gbpn.DepthCompleter, *, sigma: bool) -> Walk:
+    """From tensors to arrays."""
+    sample, sparse = _frame()
+
+    def one() -> object:
+        result = completer(sample.image, sparse, sample.intrinsics, sigmas=sigma)
+        return result.std if sigma else result.depth
+
+    return followed(one)
+
+
+def of_a_batch(completer: gbpn.DepthCompleter) -> Walk:
+    """From the files of a frame to its results."""
+    sample, sparse = _frame()
+    with tempfile.TemporaryDirectory() as folder:
+        image, depth = Path(folder) / "frame.png", Path(folder) / "frame.npy"
+        write_image(image, sample.image)
+        write_depth(depth, sparse)
+        run = Run(completer=completer, sensor=Sensor(), output=Path(folder) / "completed", again=True)
+        (job,), identity = plan(str(image), str(depth)), run.identity()
+        return followed(lambda: run.one(job, identity))
+
+
+def _frame() -> tuple[gbpn.Sample, torch.Tensor]:
+    sample = scenes.load("kitchen")
+    assert sample.target is not None
+    return sample, patterns.random_points(sample.target, np.random.default_rng(0), 500)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--sigma", action="store_true", help="read sigma too, not depth alone")
+    parser.add_argument("--files", action="store_true", help="a frame of a batch, from files to files")
     parser.add_argument("--changes", action="store_true", help="list the changes of file")
+    parser.add_argument("--weights", default="default", help="as `gbpn complete` takes them")
     options = parser.parse_args()
     torch.set_num_threads(1)
-    completer = gbpn.DepthCompleter.from_pretrained(device="cpu")
-    sample = scenes.load("kitchen")
-    assert sample.target is not None
-    sparse = patterns.random_points(sample.target, np.random.default_rng(0), 500)
-
-    def one() -> object:
-        result = completer(sample.image, sparse, sample.intrinsics, sigmas=options.sigma)
-        return result.std if options.sigma else result.depth
-
-    walk = followed(one)
+    completer = gbpn.DepthCompleter.from_pretrained(options.weights, device="cpu")
+    walk = of_a_batch(completer) if options.files else of_a_call(completer, sigma=options.sigma)
     print(
         f"{len(walk.files)} files, {len(walk.calls)} functions, {sum(walk.calls.values())} calls, "
         f"{sum(walk.changes.values())} changes of file"

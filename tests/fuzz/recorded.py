@@ -139,7 +139,7 @@ def finished() -> list[Seed]:
 
 
 def _rated(path: Path) -> object:
-    found, camera, _ = Sensor(intrinsics=path.parent / "K.txt").readings(
+    found, camera, *_ = Sensor(intrinsics=path.parent / "K.txt").readings(
         Path("picture.png"), path, HEIGHT, WIDTH
     )
     return found.sparse, found.std, found.weight, camera

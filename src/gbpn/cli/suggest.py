@@ -43,11 +43,11 @@ def suggest(
         intrinsics=parse_intrinsics(intrinsics),
     )
     picture = as_image(image)
-    found, camera, _ = sensor.measure(image, sparse, *picture.shape[1:])
-    if (lens := sensor.lens(image, *picture.shape[1:])) is not None:
+    found, camera, lens, _ = sensor.readings(image, sparse, *picture.shape[1:])
+    if lens is not None:
         picture = undistorted_picture(picture, camera, lens)
     session = DepthCompleter.from_pretrained(weights, device=device).session(picture, camera)
-    depth = found[0].numpy()
+    depth = found.sparse[0].numpy()
     rows, columns = np.nonzero(depth)
     if len(rows):
         session.add(columns, rows, depth[rows, columns])

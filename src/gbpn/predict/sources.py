@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -27,7 +27,7 @@ from gbpn.predict.measurements import DepthSensor, Measurements, rated, undistor
 from gbpn.sensors.projection import points_to_sparse, project_values, remove_see_through
 from gbpn.validity import measured
 
-__all__ = ["MEASUREMENTS", "Sensor", "parse_intrinsics", "parse_point"]
+__all__ = ["MEASUREMENTS", "Readings", "Sensor", "parse_intrinsics", "parse_point"]
 
 _DEPTH_FILES = (".png", ".tif", ".tiff", ".npy", ".npz", ".exr")
 _CLOUDS = (".bin", ".ply", ".pcd", ".las", ".laz")
@@ -35,6 +35,17 @@ MEASUREMENTS = (*_DEPTH_FILES, *_CLOUDS, *POINT_TABLES)
 """Suffixes of files that can hold the measurements of one frame."""
 _KITTI_CAMERA = 2
 """The left colour camera."""
+
+
+class Readings(NamedTuple):
+    """What a frame's files say, apart from its picture."""
+
+    measurements: Measurements
+    camera: Tensor
+    """[3, 3]."""
+    lens: Lens | None
+    """That the picture has still to be freed from."""
+    notices: tuple[str, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,8 +92,8 @@ class Sensor:
 
     def of_picture(self, picture: Tensor, image: Path, sparse: Path | None) -> FrameInputs:
         """The same for a picture [3, H, W] that was read already; `image` is where it came from."""
-        found, camera, notices = self.readings(image, sparse, *picture.shape[1:])
-        if (lens := self.lens(image, *picture.shape[1:])) is not None:
+        found, camera, lens, notices = self.readings(image, sparse, *picture.shape[1:])
+        if lens is not None:
             picture = undistorted_picture(picture, camera, lens)
         inputs = FrameInputs(
             image=picture,
@@ -102,36 +113,33 @@ class Sensor:
         self, image: Path, sparse: Path | None, height: int, width: int
     ) -> tuple[Tensor, Tensor, tuple[str, ...]]:
         """Measurements [1, H, W], camera [3, 3] and notices of a frame; `image` is read for EXIF only."""
-        found, camera, notices = self.readings(image, sparse, height, width)
+        found, camera, _, notices = self.readings(image, sparse, height, width)
         return found.sparse, camera, notices
 
-    def readings(
-        self, image: Path, sparse: Path | None, height: int, width: int
-    ) -> tuple[Measurements, Tensor, tuple[str, ...]]:
-        """As `measure`, with all that is known of the measurements."""
+    def readings(self, image: Path, sparse: Path | None, height: int, width: int) -> Readings:
+        """As `measure`, with all that is known of the measurements; those have no lens any more."""
         found = Measurements(sparse=torch.zeros(1, height, width))
         sensor = self.depth_sensor(sparse or image)
-        camera, lens, notice = self._camera(image, height, width)
-        notices = [notice] if notice else []
-        straight = True
         if self.reconstruction is not None:
-            found, camera, notices = self._from_colmap(self.reconstruction, image, height, width)
-            found, lens = rated(found, sensor), self.lens(image, height, width)
-        elif sparse is not None and self._is_cloud(sparse):
-            found, camera, notices = self._from_cloud(sparse, image, height, width)
+            found, camera, lens, notices = self._from_colmap(self.reconstruction, image, height, width)
             found = rated(found, sensor)
-        elif sparse is not None:
-            found, straight = as_measurements(sparse, height, width, self.scale, sensor, camera), False
-            notices += [found.notice] if found.notice else []
-        if lens is not None and not straight:
-            found = undistorted_measurements(found, camera, lens)
+        elif sparse is not None and self._is_cloud(sparse):
+            found, camera, lens, notices = self._from_cloud(sparse, image, height, width)
+            found = rated(found, sensor)
+        else:
+            camera, lens, notice = self._camera(image, height, width)
+            notices = [notice] if notice else []
+            if sparse is not None:
+                found = as_measurements(sparse, height, width, self.scale, sensor, camera)
+                notices += [found.notice] if found.notice else []
+                found = found if lens is None else undistorted_measurements(found, camera, lens)
         if self.points:
             more = Measurements(sparse=points_to_sparse(torch.tensor(self.points), height, width))
             more = more if lens is None else undistorted_measurements(more, camera, lens)
             found = _with_points(found, more.sparse)
         if turned := orientation_notice(image):
             notices.insert(0, turned)
-        return found, camera, tuple(notices)
+        return Readings(found, camera, lens, tuple(notices))
 
     def depth_sensor(self, of: Path) -> DepthSensor:
         """What is known of the sensor for the frame whose measurements or picture are `of`."""
@@ -148,12 +156,6 @@ class Sensor:
         sensor = self.depth_sensor(of)
         return [file for file in (sensor.sigma, sensor.confidence) if isinstance(file, Path)]
 
-    def lens(self, image: Path, height: int, width: int) -> Lens | None:
-        """The lens that pictures are freed from; clouds and models are projected without it."""
-        if self.reconstruction is not None:
-            return None if self.rectified else registered(self.reconstruction, image, height, width).lens
-        return self._camera(image, height, width)[1] if self.calib is None else None
-
     def _camera(self, image: Path, height: int, width: int) -> tuple[Tensor, Lens | None, str | None]:
         matrix, lens, notice = as_camera(self.intrinsics, image, height, width, number=self.camera)
         if lens is not None and self.rectified:
@@ -167,8 +169,9 @@ class Sensor:
 
     def _from_cloud(
         self, cloud: Path, image: Path, height: int, width: int
-    ) -> tuple[Measurements, Tensor, list[str]]:
+    ) -> tuple[Measurements, Tensor, Lens | None, list[str]]:
         to_camera: Tensor | None
+        lens = None
         if self.calib is not None:
             calibration = kitti_calibration(self.calib, _KITTI_CAMERA if self.camera is None else self.camera)
             camera, notice = fitted_intrinsics(calibration.intrinsics, height, width)
@@ -179,7 +182,7 @@ class Sensor:
                 "camera coordinates already, --extrinsics"
             )
         else:
-            camera, _, notice = self._camera(image, height, width)
+            camera, lens, notice = self._camera(image, height, width)
             to_camera = None if self.extrinsics is None else read_transform(self.extrinsics)
         points, std, weight = read_rated_points(cloud)
         maps = project_values(points, [std, weight], camera, height, width, to_camera)
@@ -192,11 +195,11 @@ class Sensor:
         found = Measurements(sparse=depth, std=maps[1:2] if std is not None else None)
         if weight is not None:
             found = replace(found, sparse=torch.where(maps[-1:] > 0, depth, 0.0), weight=maps[-1:])
-        return found, camera.float(), [notice] if notice else []
+        return found, camera.float(), lens, [notice] if notice else []
 
     def _from_colmap(
         self, model: colmap.Reconstruction, image: Path, height: int, width: int
-    ) -> tuple[Measurements, Tensor, list[str]]:
+    ) -> tuple[Measurements, Tensor, Lens | None, list[str]]:
         found = registered(model, image, height, width)
         view = colmap.sparse_view(model, found.picture, self.units, camera=found.camera, undistorted=True)
         notices = []
@@ -204,9 +207,10 @@ class Sensor:
             notices.append("COLMAP depth is in the model's own unit: --units METRES makes it metres")
         if found.resized:
             notices.append("COLMAP saw the pictures in another size: its cameras are resized with them")
-        if found.lens is not None and not self.rectified:
+        lens = None if self.rectified else found.lens
+        if lens is not None:
             notices.append(UNDISTORTED)
-        return Measurements(sparse=view.sparse, weight=view.weight), view.intrinsics, notices
+        return Measurements(sparse=view.sparse, weight=view.weight), view.intrinsics, lens, notices
 
 
 def _with_points(found: Measurements, more: Tensor) -> Measurements:
