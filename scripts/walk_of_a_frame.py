@@ -2,9 +2,10 @@
 
 usage: python scripts/walk_of_a_frame.py [--sigma | --files] [--changes] [--weights WEIGHTS]
 
-An embedded scene with 500 measurements goes through `DepthCompleter` (with --files: as a frame of a batch, from
-files to files) once to warm up, and then once under a trace. Counted are calls of functions of gbpn; comprehensions and lambdas belong to the function around them.
-A change of file is a call from one file of gbpn into another.
+An embedded scene with 500 measurements goes through `DepthCompleter` (with --files: as a frame of a batch,
+from files to files) once to warm up, and then once under a trace. Counted are calls of functions of gbpn;
+comprehensions and lambdas belong to the function around them. A change of file is a call from one file of
+gbpn into another.
 """
 
 from __future__ import annotations

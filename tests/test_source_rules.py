@@ -264,3 +264,18 @@ def test_a_class_name_is_taken_once() -> None:
     twice = {name: where for name, where in places.items() if len(where) > 1}
     assert set(twice) == TWINS
     assert all(sum(where.startswith("runtime/") for where in twice[name]) == 1 for name in TWINS)
+
+
+def configurations_set(tree: ast.Module) -> list[int]:
+    """Lines that change the configuration of something that is made already."""
+    return [
+        node.lineno
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and node.attr == "config"
+        if not (isinstance(node.value, ast.Name) and node.value.id == "self")
+    ]
+
+
+def test_the_configuration_of_a_model_is_never_changed_from_outside() -> None:
+    assert not {file: lines for file, tree in parsed().items() if (lines := configurations_set(tree))}
+    assert configurations_set(ast.parse("model.config = other\nself.network.config = other")) == [1, 2]

@@ -159,6 +159,8 @@ def test_sigma_and_confidence_in_all_their_forms(picture: np.ndarray, depth: np.
     for sensor, text in (
         (DepthSensor(sigma="much"), "no such depth file"),
         (DepthSensor(sigma=-1.0), "negative"),
+        (DepthSensor(sigma=1e30), "at most 1000 metres"),
+        (DepthSensor(sigma="1e30%"), "at most 1000 metres"),
         (DepthSensor(sigma=100 * depth), "unit"),
         (DepthSensor(sigma=depth[:5]), "size of the depth"),
         (DepthSensor(confidence=confidence[:5]), "size of the depth"),
@@ -202,6 +204,20 @@ def test_columns_of_tables_arrays_and_clouds(tmp_path: Path, picture: np.ndarray
     inputs = sensor.read(tmp_path / "i.png", tmp_path / "c.ply")
     assert int((inputs.sparse > 0).sum()) == 1  # the other has no weight
     assert inputs.std[inputs.sparse > 0].item() == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize("sigma", ["1e308", "1e30", "inf", "21"])
+def test_a_sigma_that_none_can_be_is_told(tmp_path: Path, sigma: str, picture: np.ndarray) -> None:
+    """In a column of a cloud or of a table; beyond float32 it would be infinite."""
+    names = "".join(f"property float {name}\n" for name in ("x", "y", "z", "std"))
+    header = f"ply\nformat ascii 1.0\nelement vertex 2\n{names}end_header\n"
+    (tmp_path / "c.ply").write_text(f"{header}0 0 2 0.1\n0.1 0 2 {sigma}\n")
+    (tmp_path / "c.csv").write_text(f"x,y,depth,std\n3,4,2,0.1\n6,7,2,{sigma}\n")
+    Image.fromarray(picture).save(tmp_path / "i.png")
+    sensor = Sensor(intrinsics=torch.tensor([[50.0, 0, 27.5], [0, 50, 19.5], [0, 0, 1]]))
+    for suffix in ("ply", "csv"):
+        with pytest.raises(InputError, match=r"metres|finite"):
+            sensor.read(tmp_path / "i.png", tmp_path / f"c.{suffix}")
 
 
 def test_measured_pixels_are_kept(completer: gbpn.DepthCompleter, picture: np.ndarray) -> None:

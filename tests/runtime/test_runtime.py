@@ -14,12 +14,9 @@ import torch
 from models import arrays, thin
 
 import gbpn
-from gbpn import held_out
-from gbpn.depth_unit import DepthUnit as TorchUnit
 from gbpn.errors import CheckpointError, InputError
 from gbpn.predict.engine import EngineModel
 from gbpn.runtime import DepthCompleter
-from gbpn.runtime.depth_unit import DepthUnit
 from gbpn.runtime.engines import ENGINES
 
 METRES = 1e-4
@@ -220,21 +217,3 @@ def test_the_command_line_takes_an_engine(exported: Path, tmp_path: Path) -> Non
     for more in (["--weights", "default"], ["--weights", str(exported), "--solver", "exact"]):
         refused = CliRunner().invoke(app, [*call, "--again", "--engine", "onnxruntime", *more])
         assert isinstance(refused.exception, InputError)
-
-
-@pytest.mark.parametrize("kind", ["metric", "median", "log"])
-def test_units_are_twins(kind: str) -> None:
-    _, sparse, _ = arrays(40, 50)
-    unit, twin = DepthUnit.of(kind, sparse), TorchUnit.of(kind, torch.from_numpy(sparse)[None, None])
-    assert float(unit.metres) == float(twin.metres)
-    values = torch.from_numpy(sparse)[None, None]
-    for name in ("into", "out"):
-        expected = getattr(twin, name)(values)[0, 0].numpy()
-        np.testing.assert_allclose(getattr(unit, name)(sparse), expected, rtol=1e-5, atol=1e-6)
-    np.testing.assert_allclose(unit.seen(sparse), twin.relative_to(twin, values)[0, 0].numpy(), rtol=1e-5)
-
-
-def test_the_draw_is_that_of_torch() -> None:
-    settings = held_out.SETTINGS
-    draw = torch.rand(40, 50, generator=torch.Generator().manual_seed(0)) < settings.share
-    assert np.array_equal(held_out.drawn_patches(40, 50, settings.fewest), draw.numpy())

@@ -7,7 +7,6 @@ that knows better changes it: with σ metres of noise and weight w, it counts w 
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -34,6 +33,8 @@ __all__ = ["DepthSensor", "Measurements", "fitted", "parse_sigma", "rated", "und
 
 _LARGEST_SHARE = 10.0
 """σ of more than this times the depth is a slip of the unit."""
+_LARGEST_NUMBER = 1000.0
+"""Metres, and per cent, of a σ that all measurements share."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,6 +134,8 @@ def rated(given: Measurements, sensor: DepthSensor, scale: float | None = None) 
             "sigma", "metres, a share such as '1%', a map of metres in the size of the depth, or a file"
         ):
             std = _sigma(sensor.sigma, depth, scale)
+    elif std is not None:
+        std = _of_measured(std, depth)
     if sensor.confidence is not None:
         with taking("confidence", "a map in the size of the depth, or a file"):
             weight = _confidence(sensor.confidence, depth)
@@ -149,8 +152,10 @@ def parse_sigma(text: str) -> float | str:
         raise InputError(
             f"a sigma is metres such as 0.02, or a share such as 1%; got {shown(text)!r}"
         ) from None
-    if not (math.isfinite(number) and number >= 0):
-        raise InputError(f"a sigma must not be negative; got {shown(text)!r}")
+    if not 0 <= number <= _LARGEST_NUMBER:
+        raise InputError(
+            f"a sigma must not be negative, and at most {_LARGEST_NUMBER:g} metres or %; got {shown(text)!r}"
+        )
     return text if text.endswith("%") else number
 
 
@@ -167,6 +172,11 @@ def _sigma(sigma: Any, depth: Tensor, scale: float | None) -> Tensor:
             return torch.full_like(depth, float(parse_sigma(str(float(values)))))
         std = torch.from_numpy(np.squeeze(values).astype(np.float32))[None]
     _require_size("sigma", std, depth)
+    return _of_measured(std, depth)
+
+
+def _of_measured(std: Tensor, depth: Tensor) -> Tensor:
+    """σ [1, h, w] where there is a measurement; it must be one."""
     known = measured(depth)
     std = torch.where(known, std.nan_to_num(0.0), 0.0)
     if bool((std < 0).any()) or bool((std > _LARGEST_SHARE * depth)[known].any()):

@@ -131,5 +131,6 @@ def nearest_values(
     column, row = np.rint(x[inside]).astype(np.int64), np.rint(y[inside]).astype(np.int64)
     order = np.argsort(-depth[inside], kind="stable")  # the nearest is written last
     maps = np.zeros((len(values), height, width), np.float32)
-    maps[:, row[order], column[order]] = values[:, inside][:, order]
+    with np.errstate(over="ignore"):  # beyond float32 is infinite, which is for the reader to refuse
+        maps[:, row[order], column[order]] = values[:, inside][:, order]
     return maps

@@ -8,31 +8,29 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
 from torch.utils.data import DataLoader
 
 from gbpn.augmentation.augmentations import AUGMENTATIONS
 from gbpn.datasets import Batch, TrainingView, open_dataset
-from gbpn.errors import BackendError, CheckpointError, InputError, TrainingError
+from gbpn.errors import BackendError, TrainingError
 from gbpn.loading import load
-from gbpn.model import GBPN, AffineModel, from_config
-from gbpn.model import build as build_model
+from gbpn.model import from_config
 from gbpn.train import optimiser as optimisation
 from gbpn.train.averaging import WeightAverage
 from gbpn.train.distributed import average, synchronise_batch_norm
 from gbpn.train.fault_tolerant import FaultTolerantSamples, collate_fetched
-from gbpn.train.growth import grown
-from gbpn.train.learner import Learner, trained_with
+from gbpn.train.learner import Learner
 from gbpn.train.progress import TrainingProgress
 from gbpn.train.recipe import Recipe
 from gbpn.train.run_folder import RunFolder
 from gbpn.train.run_lock import locked
 from gbpn.train.sigma_calibration import calibrate
+from gbpn.train.starting_model import starting_model
 from gbpn.train.step_sampler import StepSampler
 from gbpn.train.summary import write_summary
 from gbpn.train.validation import validate
@@ -133,8 +131,7 @@ class _Run:
         self.stream = FaultTolerantSamples(TrainingView(training, augmentation, recipe.seed))
 
         torch.manual_seed(recipe.seed)
-        self.network = _start_model(recipe)
-        self.network.config = replace(self.network.config, loss=trained_with(recipe, self.network.config))
+        self.network = starting_model(recipe)
         if fabric.device.type == "cpu":  # as oneDNN likes it
             self.network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         if fabric.world_size > 1:
@@ -304,42 +301,6 @@ class _Run:
         self.network.load_state_dict(state["model"])
         self.average.load_state_dict(state["average"])
         self.optimiser.optimizer.load_state_dict(state["optimiser"])
-
-
-def _start_model(recipe: Recipe) -> GBPN | AffineModel:
-    if recipe.start_from:
-        return _continued(recipe)
-    if recipe.first_stage_from:
-        raise InputError("first_stage_from replaces a part of start_from; got no start_from")
-    model = build_model(recipe.model, **recipe.model_options)
-    if recipe.imagenet:
-        model.start_from_imagenet()
-    return model
-
-
-def _continued(recipe: Recipe) -> GBPN | AffineModel:
-    """The model of `start_from`, changed as the recipe says; parts that it did not have start afresh."""
-    trained = load(recipe.start_from)
-    model = from_config(trained.config.overridden(recipe.model_options))
-    state = grown(trained.state_dict(), model.state_dict(), trained.config, model.config)
-    _fill(model, state, recipe.start_from)
-    if recipe.first_stage_from:
-        other = load(recipe.first_stage_from).state_dict()
-        first = {name: tensor for name, tensor in other.items() if name.startswith("first.")}
-        if not first:
-            raise CheckpointError(f"{recipe.first_stage_from} has no first stage to take")
-        _fill(model, first, recipe.first_stage_from)
-    return model
-
-
-def _fill(model: GBPN | AffineModel, state: dict[str, Tensor], source: str) -> None:
-    """Put in what `state` holds; all of it must fit."""
-    try:
-        _, unknown = model.load_state_dict(state, strict=False)
-    except RuntimeError as error:
-        raise CheckpointError(f"{source} does not fit the model asked for: {error}") from error
-    if unknown:
-        raise CheckpointError(f"{source} has {unknown[0]}, which the model asked for has not")
 
 
 def _fabric(machine: Machine) -> Any:

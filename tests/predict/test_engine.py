@@ -1,0 +1,181 @@
+"""Exported networks behind the face of a model, on a network written down by hand: exporters take long."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import gbpn
+from gbpn.config import named
+from gbpn.distribution import SigmaCalibration
+from gbpn.errors import InputError
+from gbpn.predict.engine import EngineModel
+from gbpn.runtime import DepthCompleter
+from gbpn.runtime.manifest import FORMAT, MANIFEST, VERSION
+
+onnx = pytest.importorskip("onnx", reason="needs pip install gbpn[onnx]")
+pytest.importorskip("onnxruntime", reason="needs pip install onnxruntime")
+
+HEIGHT, WIDTH = 40, 56
+CALIBRATION = SigmaCalibration(knots=(-8.0, -1.0, 6.0), log_std=(0.5, -2.0, -4.0), relative=True)
+PLANES = {"unary": 1, "residual": 1, "local_weight": 4, "local_difference": 4, "local_damping": 1}
+"""Of what is drawn: an edge has four directions."""
+BOUNDED = {"unary": "Exp", "local_weight": "Exp", "local_damping": "Sigmoid"}
+"""What makes a plane of any numbers one of its kind."""
+
+
+def write_folder(folder: Path, *, seed: int = 0, calibration: SigmaCalibration | None = CALIBRATION) -> Path:
+    """One stage: a convolution of single pixels draws the field."""
+    from onnx import TensorProto, helper, numpy_helper
+
+    rng = np.random.default_rng(seed)
+    weights = (0.1 * rng.standard_normal((sum(PLANES.values()), 3, 1, 1))).astype(np.float32)
+    sizes = {name: [1, 1, 4, 1] if count > 1 else [1, 1] for name, count in PLANES.items()}
+    nodes = [
+        helper.make_node("Conv", ["image", "weights"], ["planes"]),
+        helper.make_node("Split", ["planes", "counts"], [f"{name}_plane" for name in PLANES], axis=1),
+    ]
+    for name, count in PLANES.items():
+        bounded = f"{name}_bounded" if count > 1 else name
+        nodes.append(helper.make_node(BOUNDED.get(name, "Identity"), [f"{name}_plane"], [bounded]))
+        if count > 1:  # [1, 4, H, W] → [1, 1, 4, 1, H, W]
+            nodes.append(helper.make_node("Unsqueeze", [bounded, "axes"], [name]))
+    graph = helper.make_graph(
+        nodes,
+        "first",
+        [
+            helper.make_tensor_value_info("image", TensorProto.FLOAT, [1, 3, "height", "width"]),
+            helper.make_tensor_value_info("intrinsics", TensorProto.FLOAT, [1, 3, 3]),
+        ],
+        [
+            helper.make_tensor_value_info(name, TensorProto.FLOAT, [*size, "height", "width"])
+            for name, size in sizes.items()
+        ],
+        [
+            numpy_helper.from_array(weights, "weights"),
+            numpy_helper.from_array(np.array(list(PLANES.values()), np.int64), "counts"),
+            numpy_helper.from_array(np.array([1, 3], np.int64), "axes"),
+        ],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=10)
+    folder.mkdir(parents=True)
+    (folder / "first.onnx").write_bytes(model.SerializeToString())
+    config = named("small").overridden({"nonlocal_edges": 0, "iterations": (2,)})
+    manifest = {
+        "format": FORMAT,
+        "version": VERSION,
+        "form": "runtime",
+        "precision": "float32",
+        "size": None,
+        "multiple": 32,
+        "smallest": 32,
+        "networks": [
+            {
+                "name": "first",
+                "file": "first.onnx",
+                "sha256": hashlib.sha256((folder / "first.onnx").read_bytes()).hexdigest(),
+                "inputs": ["image", "intrinsics"],
+                "outputs": list(PLANES),
+            }
+        ],
+        "config": config.as_dict(),
+        "calibration": None if calibration is None else asdict(calibration),
+        "card": {"drawn by": "hand"},
+    }
+    (folder / MANIFEST).write_text(json.dumps(manifest))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_folder(tmp_path_factory.mktemp("engine") / "one")
+
+
+def frame(seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Image, sparse depth with enough points to check σ by, camera."""
+    rng = np.random.default_rng(seed)
+    image = rng.integers(0, 255, (HEIGHT, WIDTH, 3), dtype=np.uint8)
+    depth = 2 + np.linspace(0, 2, WIDTH)[None] + 0.05 * rng.standard_normal((HEIGHT, WIDTH))
+    sparse = np.where(rng.random((HEIGHT, WIDTH)) < 0.1, depth, 0).astype(np.float32)
+    return image, sparse, np.array([[50, 0, 28], [0, 50, 20], [0, 0, 1]], np.float32)
+
+
+def tensors(*seeds: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """The frames as one batch."""
+    frames = [frame(seed) for seed in seeds]
+    images = torch.stack([torch.from_numpy(image).permute(2, 0, 1) / 255 for image, _, _ in frames])
+    sparse = torch.stack([torch.from_numpy(depth)[None] for _, depth, _ in frames])
+    return images, sparse, torch.stack([torch.from_numpy(camera) for _, _, camera in frames])
+
+
+def test_answers_and_checked_sigmas_are_the_runtimes(folder: Path) -> None:
+    model = EngineModel(folder, engine="onnxruntime")
+    answer, direct = model.complete(*tensors(0)), DepthCompleter(folder, threads=1)(*frame())
+    assert direct.widening is not None
+    np.testing.assert_allclose(answer.mean[0, 0].numpy(), direct.depth, rtol=1e-5)
+    np.testing.assert_allclose(answer.std[0, 0].numpy(), direct.std, rtol=1e-4)
+    np.testing.assert_allclose(answer.confidence_logit[0, 0].numpy(), direct.confidence_logit, atol=1e-4)
+    np.testing.assert_allclose(answer.belief_precision[0, 0].numpy(), direct.belief_precision, rtol=1e-5)
+    assert answer.widening is not None
+    spread, noise = answer.widening
+    assert (float(spread), float(noise)) == pytest.approx(direct.widening, rel=1e-5)
+    completed = gbpn.DepthCompleter(model, outliers="keep")(*frame())
+    np.testing.assert_allclose(completed.depth, direct.depth, rtol=1e-5)
+    np.testing.assert_allclose(completed.std, direct.std, rtol=1e-4)
+
+
+def test_images_of_a_batch_are_answered_in_their_order(folder: Path) -> None:
+    model = EngineModel(folder, engine="onnxruntime")
+    both = model.complete(*tensors(0, 1))
+    for number in (0, 1):
+        alone = model.complete(*tensors(number))
+        assert torch.equal(both.mean[number], alone.mean[0])
+        assert torch.equal(both.confidence_logit[number], alone.confidence_logit[0])
+
+
+def test_what_the_folder_knows_is_handed_on(folder: Path, tmp_path: Path) -> None:
+    model = EngineModel(folder, engine="onnxruntime")
+    assert model.card == {"drawn by": "hand"}
+    assert model.config == DepthCompleter(folder).config
+    assert model.calibration == CALIBRATION
+    plain = EngineModel(write_folder(tmp_path / "plain", calibration=None), engine="onnxruntime")
+    assert plain.calibration is None
+    answer = plain.complete(*tensors(0))
+    assert not answer.calibrated
+    assert answer.sigma_check is None
+
+
+def test_records_of_a_batch_tell_engines_and_files_apart(folder: Path, tmp_path: Path) -> None:
+    """By the state, in which other models have their weights."""
+
+    def state(place: Path, **settings: Any) -> list[int]:
+        model = EngineModel(place, engine="onnxruntime", **settings)
+        (values,) = model.state_dict().values()
+        return list(values.tolist())
+
+    other = write_folder(tmp_path / "other", seed=1)
+    assert state(folder) == state(folder)
+    assert state(folder) != state(other)
+    if importlib.util.find_spec("openvino") is not None:
+        assert EngineModel(folder, engine="openvino").checksum.tolist() != state(folder)
+
+
+def test_switches_that_it_has_not_are_refused_and_those_it_has_are_taken(folder: Path) -> None:
+    model = EngineModel(folder, engine="onnxruntime", iterations=(5,))
+    image, sparse, camera = tensors(0)
+    more = model.complete(image, sparse, camera, solver="gbp", outliers="keep", iterations=(5,), areas=None)
+    trained = EngineModel(folder, engine="onnxruntime").complete(image, sparse, camera, iterations=())
+    assert not torch.equal(more.mean, trained.mean)
+    for switch in ({"solver": "exact"}, {"outliers": "drop"}, {"iterations": (4,)}, {"mirror": True}):
+        with pytest.raises(InputError, match=f"no {next(iter(switch))}: use engine torch"):
+            model.complete(image, sparse, camera, **switch)
+    with pytest.raises(InputError, match="needs intrinsics"):
+        model.complete(image, sparse)
