@@ -12,6 +12,8 @@ from gbpn.cli.outcomes import plain, tell, tell_change
 from gbpn.errors import GbpnError, InputError
 
 if TYPE_CHECKING:
+    from contextlib import ExitStack
+
     from rich.console import Console
 
     from gbpn.predict.jobs import Job, Outcome, Run
@@ -84,9 +86,8 @@ def complete(
     from gbpn.cli.complete_many import complete_many, instructions_of, is_listed, refuse_on_many
     from gbpn.formats.depth_files import DepthRangeWarning
     from gbpn.predict.film import film
-    from gbpn.predict.jobs import Run, plan
+    from gbpn.predict.jobs import Run
     from gbpn.predict.opening import open_completer
-    from gbpn.predict.recorded import jobs_of_recording
     from gbpn.predict.stream import StreamCompleter
     from gbpn.recordings.bags import is_recording
     from gbpn.recordings.video import VIDEOS
@@ -139,23 +140,15 @@ def complete(
             )
             return
         folder = Path(output)
-        video = None
-        if recorded:
-            recording = opened.enter_context(_topics(image, image_topic, points, camera_info, tf))
-            frames = jobs_of_recording(recording, sensor, tolerance)
-        elif Path(image).suffix.lower() in VIDEOS:
-            video, frames = _film_frames(image, sensor, sparse, how["tolerance"])
-        else:
-            frames = plan(image, sparse, others=bool(points), **how)
+        topics = (image_topic, points, camera_info, tf) if recorded else None
+        video, frames = _frames(opened, image, sparse, sensor, topics, how, tolerance, points)
+        if stream and (workers > 1 or engine != "torch"):
+            raise InputError("--stream takes frames one after the other, with --workers 1 --engine torch")
         completer = open_completer(
             weights, device, solver, iterations, outliers, engine, precision, working_size
         )
-        if stream:
-            if workers > 1 or engine != "torch":
-                raise InputError("--stream takes frames one after the other, with --workers 1 --engine torch")
-            completer = StreamCompleter(completer)
         run = Run(
-            completer=completer,
+            completer=StreamCompleter(completer) if stream else completer,
             sensor=sensor,
             output=folder,
             cloud=cloud,
@@ -169,7 +162,12 @@ def complete(
         if video is not None and any(outcome.state != "failed" for outcome in outcomes):
             written = film(video, frames, folder, folder / f"{Path(image).stem}_side_by_side.mp4")
             console.print(str(written), markup=False)
-    if len(frames) == 1 and outcomes[0].state == "failed":
+    _tell_all(console, outcomes, folder, rerun)
+
+
+def _tell_all(console: Console, outcomes: list[Outcome], folder: Path, rerun: Path | None) -> None:
+    """How it went, in words and by the exit code."""
+    if len(outcomes) == 1 and outcomes[0].state == "failed":
         raise GbpnError(outcomes[0].message)
     tell(console, outcomes, folder)
     tell_change(console, outcomes)
@@ -186,6 +184,34 @@ def _project(image: str, sparse: str | None) -> tuple[str, str | None]:
     if sparse is None and (Path(image) / "images").is_dir() and model_folders(image):
         return str(Path(image) / "images"), image
     return image, sparse
+
+
+def _frames(
+    opened: ExitStack,
+    image: str,
+    sparse: str | None,
+    sensor: Sensor,
+    topics: tuple[str | None, list[str] | None, str | None, list[str] | None] | None,
+    how: dict[str, Any],
+    tolerance: float,
+    points: list[str] | None,
+) -> tuple[Video | None, list[Job]]:
+    """What is to be completed, and the video it comes from; a recording stays open as long as `opened`.
+
+    topics     of a recording: image, points, camera_info, transforms
+    how        folders are paired, see `_pairing`
+    tolerance  seconds between the messages of a recording
+    """
+    from gbpn.predict.jobs import plan
+    from gbpn.predict.recorded import jobs_of_recording
+    from gbpn.recordings.video import VIDEOS
+
+    if topics is not None:
+        recording = opened.enter_context(_topics(image, *topics))
+        return None, jobs_of_recording(recording, sensor, tolerance)
+    if Path(image).suffix.lower() in VIDEOS:
+        return _film_frames(image, sensor, sparse, how["tolerance"])
+    return None, plan(image, sparse, others=bool(points), **how)
 
 
 def _film_frames(
