@@ -74,6 +74,7 @@ def write_tutorials(folder: Path) -> None:
     drive = write_drive(folder / "drive_bag", "mcap", image, depth, numbers, frames=2)
     drive.rename(folder / "drive.mcap")
     picture(folder / "rgb" / "0000.png", image)
+    picture(folder / "depth" / "0000.png", (depth * 1000).astype(np.uint16))
     points = "\n".join(" ".join(f"{v:.5f}" for v in point) for point in scanned(depth, numbers))
     header = (
         "ply\nformat ascii 1.0\nelement vertex 200\nproperty float x\nproperty float y\nproperty float z\n"
@@ -157,6 +158,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
         picture(selection / kind / f"{name.format(kind)}.png", depth)
     (selection / "intrinsics").mkdir()
     (selection / "intrinsics" / f"{name.format('image')}.txt").write_text("721.5 0 596.5 0 721.5 149.8 0 0 1")
+    (folder / "photo.jpg").write_bytes((folder / "example" / "photo.jpg").read_bytes())
     picture(folder / "depth.png", np.full((40, 50), 2000, np.uint16))
     np.save(folder / "depth.npy", np.full((40, 50), 2.0, np.float32))
 
@@ -225,6 +227,29 @@ def test_what_a_page_shows_runs(
                 with pytest.raises(SystemExit) as stopped:
                     cli.main()
                 assert not stopped.value.code, (line, capsys.readouterr())
+
+
+HELD = re.findall(r"\| `(gbpn complete [^`]*)` \|", (ROOT / "README.md").read_text(encoding="utf-8"))
+"""The commands of the table *what you hold → what you type*."""
+
+
+@pytest.mark.parametrize("line", HELD)
+def test_what_the_readme_says_to_type_runs(
+    line: str, place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On files of the true formats, and every frame gets its depth."""
+    monkeypatch.chdir(place)
+    monkeypatch.setattr(loading, "EMBEDDED", place / "embedded")
+    monkeypatch.setattr("sys.argv", [*shlex.split(line), "-o", str(tmp_path)])
+    with pytest.raises(SystemExit) as stopped:
+        cli.main()
+    assert not stopped.value.code
+    frames = 1 if line.split()[2] in ("photo.jpg", "rgb") else 2
+    assert len(list(tmp_path.rglob("*_depth.npy"))) == frames
+
+
+def test_the_readme_names_seven_kinds_of_things() -> None:
+    assert len(HELD) == 7
 
 
 def test_the_encoder_of_the_page_is_a_whole_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -34,13 +34,13 @@ def depth_range() -> tuple[float, float]:
     return pictures.value_range(target[0].numpy())
 
 
-def photo_with_points(result: CompletedDepth, factor: float, radius: float) -> Image.Image:
+def with_points(panel: Image.Image, result: CompletedDepth, factor: float, radius: float) -> Image.Image:
+    """The measured points on a panel that shows the picture `factor` times enlarged."""
     low, high = depth_range()
     sparse = result.sparse[0].numpy()
     rows, columns = np.nonzero(sparse)
     paint = pictures.colours(sparse[rows, columns][None], low, high, pictures.DEPTH)[0]
-    places = (np.stack([columns, rows], 1) + 0.5) * factor
-    return canvas.with_points(canvas.enlarged(pictures.photo(result.image), factor), places, paint, radius)
+    return canvas.with_points(panel, (np.stack([columns, rows], 1) + 0.5) * factor, paint, radius)
 
 
 def draw(completer: DepthCompleter, path: Path) -> None:
@@ -48,9 +48,10 @@ def draw(completer: DepthCompleter, path: Path) -> None:
     result = completed(completer)
     low, high = depth_range()
     top = float(np.quantile(result.std, 0.98))
-    photo = photo_with_points(result, FACTOR, 8)
+    photo = with_points(canvas.enlarged(pictures.photo(result.image), FACTOR), result, FACTOR, 8)
     depth = canvas.enlarged(pictures.colours(result.depth, low, high, pictures.DEPTH), FACTOR)
     sigma = canvas.enlarged(pictures.colours(result.std, 0, top, pictures.ERROR), FACTOR)
+    sigma = with_points(sigma, result, FACTOR, 3.5)  # else the dark spots around them are taken for noise
     turned = space.seen_from(result, photo.size, yaw=-11, pitch=7, back=0.3)
     cards = [
         canvas.card(photo, f"one photo, {POINTS} measured points", WORDS),

@@ -45,7 +45,7 @@ gbpn complete photo.jpg depth.png --scale 1000
 
 gbpn complete photo.jpg --points 120,80,2.5 --points 40,200,1.9
 
-gbpn complete drive.mcap --image /camera/image --points /lidar/points
+gbpn complete drive.mcap --image /cam/image --points /lidar/points
 """
 _START, _USE, _MODELS = "Start here", "Points, clouds, other programs", "Models"
 
