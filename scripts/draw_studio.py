@@ -96,7 +96,7 @@ def film(page: Any) -> None:
 
 
 def dark(page: Any) -> None:
-    _open(page, "street", 400)
+    _open(page, "street", 300)
     page.click("#tab-see")
     page.check("#layer-std", force=True)
     page.check("#split")
@@ -135,7 +135,7 @@ def main(folder: Path = FOLDER) -> None:
             return taken
 
         for name, (theme, act) in DESKS.items():
-            photograph(act, theme, viewport=DESK).save(folder / f"{name}.jpg", quality=88)
+            photograph(act, theme, viewport=DESK).save(folder / f"{name}.jpg", quality=82)
         phones = [
             photograph(act, theme, viewport=PHONE, device_scale_factor=1.5, is_mobile=True, has_touch=True)
             for theme, act in PHONES
@@ -145,7 +145,7 @@ def main(folder: Path = FOLDER) -> None:
     sheet = Image.new("RGB", (len(phones) * (width + GAP) + GAP, height + 2 * GAP), LIGHT)
     for number, phone in enumerate(phones):
         sheet.paste(phone, (GAP + number * (width + GAP), GAP))
-    sheet.save(folder / "phone.jpg", quality=88)
+    sheet.save(folder / "phone.jpg", quality=82)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ import { metres } from "./words";
 
 export const canvas = find<HTMLCanvasElement>("picture");
 const holder = find("stage");
-const MANY = 400;
+const MANY = 200;
 
 /** Where the picture lies on the canvas, CSS pixels. */
 export interface Fit { left: number; top: number; scale: number }
