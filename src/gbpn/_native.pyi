@@ -8,6 +8,7 @@ from typing import Any
 from torch import Tensor
 
 SENDERS: tuple[tuple[int, int, int], ...]
+UNDIRECTED_RING: tuple[tuple[int, int], ...]
 MESSAGE_SLOTS: int
 MOST_LEARNED_EDGES: int
 
@@ -59,5 +60,19 @@ def attention_forward(
 def attention_backward(
     *, inputs: _Tensors, cotangents: _Tensors, gradients: _Tensors, dilation: int, scale: float, threads: int
 ) -> None: ...
+def field_read(
+    *,
+    inputs: _Tensors,
+    outputs: _Tensors,
+    local_edges: int,
+    difference_unit: float,
+    least: float,
+    contrast: float,
+    faintest: float,
+    unlike: float,
+    threads: int,
+) -> None: ...
+def field_corrected(*, inputs: _Tensors, outputs: _Tensors, threads: int) -> None: ...
+def field_responding(*, inputs: _Tensors, outputs: _Tensors, largest_step: float, threads: int) -> None: ...
 def upscale(*, inputs: _Tensors, outputs: _Tensors, threads: int) -> None: ...
 def __getattr__(name: str) -> Any: ...

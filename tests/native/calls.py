@@ -223,6 +223,62 @@ def upscale(m: Maker) -> Call:
     return Call("upscale", {"inputs": inputs, "outputs": {"planes": planes}}, {"threads": m.threads})
 
 
+def field_read(m: Maker) -> Call:
+    m.dtype = torch.float32
+    edges, learned, contrast = m.rng.randint(1, 4), m.rng.randint(0, 3), m.rng.random() < 0.7
+    counts = {"weight": 2 + edges + learned, "difference": edges + learned, "damping": m.rng.randint(1, 2)}
+    inputs = {name: m.maps(m.batch, count) for name, count in counts.items()}
+    inputs["unit"] = m.tensor(counts["weight"])
+    inputs |= {"contrast": m.maps(m.batch, edges), "image": m.maps(m.batch, 3)} if contrast else {}
+    written = {"weight": "precision"}
+    outputs = {written.get(name, name): m.space(m.batch, count) for name, count in counts.items()}
+    numbers = {"difference_unit": 0.02, "least": 1e-10, "contrast": 1.4, "faintest": 0.01, "unlike": 0.13}
+    groups = {"inputs": inputs, "outputs": outputs}
+    return Call("field_read", groups, {**numbers, "local_edges": edges, "threads": m.threads})
+
+
+def coarse(m: Maker, channels: int, factor: int) -> Tensor:
+    """A small map of any strides; the maker's size becomes a multiple of its."""
+    m.dtype = torch.float32
+    height, width = -(-m.height // factor), -(-m.width // factor)
+    m.height, m.width = factor * height, factor * width
+    small = m.tensor(m.batch, channels, height, width)
+    return small.to(memory_format=torch.channels_last) if m.rng.random() < 0.5 else small
+
+
+def field_corrected(m: Maker) -> Call:
+    sets, learned = m.rng.randint(1, 4), m.rng.choice((None, 1, 3))
+    inputs = {"corrections": coarse(m, sets * (1 if learned is None else 2 + learned), 4)}
+    inputs["damping"], outputs = m.maps(m.batch, 1), {"damping": m.space(m.batch, sets)}
+    if learned is not None:
+        inputs |= {"far_weight": m.maps(m.batch, 1, learned), "far_damping": m.maps(m.batch, 1)}
+        outputs |= {"far_weight": m.space(m.batch, sets, learned), "far_damping": m.space(m.batch, sets)}
+    return Call("field_corrected", {"inputs": inputs, "outputs": outputs}, {"threads": m.threads})
+
+
+def field_responding(m: Maker) -> Call:
+    change, edges, learned = coarse(m, 5, 8), m.rng.choice((2, 4)), m.rng.choice((None, 1, 3))
+    sets = [m.rng.randint(1, 3) for _ in range(5)]
+    shapes = {
+        "unary": (1,),
+        "weight": (sets[0], edges),
+        "difference": (sets[1], edges),
+        "damping": (sets[2],),
+    }
+    if learned is not None:
+        shapes |= {"far_weight": (sets[3], learned), "far_difference": (sets[4], learned)}
+    inputs = {"change": change, "prior": m.maps(m.batch, 1)}
+    inputs |= {name: m.maps(m.batch, *shape) for name, shape in shapes.items()}
+    outputs = {name: m.space(m.batch, *shape) for name, shape in shapes.items()}
+    if learned is not None:
+        inputs["far_offset"] = m.maps(m.batch, sets[4], learned, 2) * 80 - 40
+        half = m.height // 2, m.width // 2
+        outputs["half"] = m.tensor(m.batch, 1, *half)
+        outputs["far_steps"] = m.tensor(m.batch, sets[4] * learned, *half)
+    options = {"largest_step": 0.15, "threads": m.threads}
+    return Call("field_responding", {"inputs": inputs, "outputs": outputs}, options)
+
+
 def scan(m: Maker) -> Call:
     return Call("scan", {"values": {"values": m.tensor(m.batch, m.height, m.width)}}, {})
 
@@ -237,5 +293,8 @@ OPERATORS: dict[str, Callable[[Maker], Call]] = {
     "attention_forward": attention,
     "attention_backward": lambda m: attention(m, adjoint=True),
     "upscale": upscale,
+    "field_read": field_read,
+    "field_corrected": field_corrected,
+    "field_responding": field_responding,
     "scan": scan,
 }

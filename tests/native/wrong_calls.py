@@ -29,6 +29,7 @@ Mistake = Callable[[Call, random.Random], bool]
 """Changes a call; False where this mistake cannot be made in it."""
 
 IMAGES = ("query", "key", "value", "out")
+OF_ANY_STRIDES = ("x", "corrections", "change")
 
 
 def pick(call: Call, rng: random.Random) -> tuple[dict[str, Any], str, str, Tensor]:
@@ -80,7 +81,7 @@ def kind(call: Call, rng: random.Random) -> bool:
 
 def strides(call: Call, rng: random.Random) -> bool:
     tensors, group, name, tensor = pick(call, rng)
-    if tensor.numel() == 0 or name == "x":
+    if tensor.numel() == 0 or name in OF_ANY_STRIDES:
         return False
     if name in IMAGES:
         tensors[name] = tensor.contiguous()
@@ -180,6 +181,11 @@ WRONG_NUMBERS: dict[str, tuple[Any, ...]] = {
     "threads": (0, -1, -(2**31), 2**40, "x"),
     "dilation": (0, -3, 2**40, 1.5),
     "scale": (math.nan, math.inf, -math.inf, "x", None),
+    "local_edges": (0, -1, 5, 2**40, "x"),
+    **dict.fromkeys(("difference_unit", "contrast"), (math.nan, math.inf, -math.inf, "x", None)),
+    **dict.fromkeys(
+        ("least", "faintest", "unlike", "largest_step"), (0.0, -1.0, math.nan, math.inf, "x", None)
+    ),
     "checkpoints": ("x", 2, None),
 }
 

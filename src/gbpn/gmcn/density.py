@@ -17,7 +17,17 @@ from torch.nn import functional
 
 from gbpn.config import Start
 
-__all__ = ["FARTHEST", "FEATURES", "DensityResponse", "Response", "density_features", "redamped", "respond"]
+__all__ = [
+    "FARTHEST",
+    "FEATURES",
+    "DensityResponse",
+    "Response",
+    "coarse_response",
+    "density_features",
+    "enlarged",
+    "redamped",
+    "respond",
+]
 
 _CELL = 8
 """Pixels of a side of the squares on which density is counted; a divisor of `gbpn.gmcn.MULTIPLE`."""
@@ -109,12 +119,20 @@ def _start_at_rule(hidden: nn.Conv2d, last: nn.Conv2d, start: Start) -> None:
 
 def respond(parts: Sequence[DensityResponse], measured: Tensor) -> Response:
     """What the sum of `parts` says for measurements at `measured` [B, 1, H, W]."""
+    return enlarged(coarse_response(parts, measured), (measured.shape[-2], measured.shape[-1]))
+
+
+def coarse_response(parts: Sequence[DensityResponse], measured: Tensor) -> Tensor:
+    """[B, 5, H/8, W/8]: the same, of cells, as the channels of one map."""
     features = density_features(measured)
     raw = _SPEED * torch.stack([part(features) for part in parts]).sum(0)
     change = FARTHEST * torch.tanh(raw[:, :-1] / FARTHEST)
-    small = torch.cat((change[:, :3].exp(), change[:, 3:], raw[:, -1:].sigmoid()), dim=1)
-    size = (measured.shape[-2], measured.shape[-1])
-    full = functional.interpolate(small, size, mode="bilinear", align_corners=False)
+    return torch.cat((change[:, :3].exp(), change[:, 3:], raw[:, -1:].sigmoid()), dim=1)
+
+
+def enlarged(coarse: Tensor, size: tuple[int, int]) -> Response:
+    """The response of pixels, from that of cells."""
+    full = functional.interpolate(coarse, size, mode="bilinear", align_corners=False)
     return Response(*torch.chunk(full.contiguous(), len(Response._fields), dim=1))
 
 

@@ -12,9 +12,10 @@ from torch import Tensor
 from torch.nn import functional
 
 from gbpn.config import ModelConfig, Start
-from gbpn.gmcn.density import DensityResponse, redamped, respond
+from gbpn.gmcn import fused_maps
+from gbpn.gmcn.density import DensityResponse, coarse_response, enlarged, redamped
 from gbpn.gmcn.depth_prior import far_steps, with_far_steps, with_local_steps
-from gbpn.gmcn.iteration_corrections import corrected_far, corrected_local
+from gbpn.gmcn.iteration_corrections import IterationCorrections, corrected_far, corrected_local
 from gbpn.mrf import MRF, RING, SYMMETRIC_RING, LocalEdges, NonLocalEdges, SymmetricEdges, senders, shift
 from gbpn.tensor_checks import values_are_known
 
@@ -87,8 +88,12 @@ class FieldParameters:
         """The parameters as the density of these measurements wants them; nothing is left to respond."""
         if not self.responses:
             return self
-        change = respond(self.responses, measured)
+        coarse = coarse_response(self.responses, measured)
         local, far = self.local, self.nonlocal_
+        if (fused := fused_maps.responding(self.unary, local, far, self.prior, coarse)) is not None:
+            unary, local, far = fused
+            return replace(self, unary=unary, local=local, nonlocal_=far, responses=(), prior=None)
+        change = enlarged(coarse, (measured.shape[-2], measured.shape[-1]))
         by_edge = torch.unflatten(change.local, 1, (1,) * (local.weight.dim() - 3))  # [B, 1, (1,) 1, H, W]
         damping = redamped(local.damping, change.damping)
         local = replace(local, weight=local.weight * by_edge, damping=damping)
@@ -119,8 +124,13 @@ class FieldParameters:
         """With both directions of every edge written out once, where no measurement changes them later."""
         return self if self.responses else replace(self, local=self.local.directed())
 
-    def corrected(self, corrections: Tensor) -> FieldParameters:
-        """With what each iteration changes, [B, T, channels, H, W] as `IterationCorrections` says it."""
+    def corrected(self, part: IterationCorrections, features: Tensor) -> FieldParameters:
+        """With what `part` says, from `features` [B, C, H/4, W/4], that each iteration changes."""
+        coarse = part.coarse(features)
+        fused = fused_maps.corrected(self.local, self.nonlocal_, coarse, part.iterations)
+        if fused is not None:
+            return replace(self, local=fused[0], nonlocal_=fused[1])
+        corrections = part.enlarged(coarse)
         far = None if self.nonlocal_ is None else corrected_far(self.nonlocal_, corrections)
         return replace(self, local=corrected_local(self.local, corrections), nonlocal_=far)
 
@@ -218,17 +228,10 @@ class ChannelLayout:
         `image`: the normalised image [B, 3, H, W], which a layout with `contrast` needs.
         """
         maps = maps.at_least_single()
-        precision = functional.softplus(maps.weight).add_(
-            _SMALLEST_WEIGHT
-        )  # in place: the largest maps of all
-        difference = maps.difference
-        if self.unit is not None:
-            units = precision.new_tensor([self.unit.unary, 1.0, *self._pairwise(self.unit)])
-            precision.mul_(units.view(-1, 1, 1))
-            difference = difference * self.unit.difference
-        weight = torch.unflatten(precision[:, 2:], 1, (self.sets, -1))  # [B, T, local + nonlocal, H, W]
-        difference = torch.unflatten(difference, 1, (self.sets, -1))
-        damping = torch.unflatten(maps.damping.sigmoid(), 1, (self.sets, -1))
+        drawn = self._read_at_once(maps, image) or self._read(maps, image)
+        weight = torch.unflatten(drawn.precision[:, 2:], 1, (self.sets, -1))  # [B, T, local + nonlocal, H, W]
+        difference = torch.unflatten(drawn.difference, 1, (self.sets, -1))
+        damping = torch.unflatten(drawn.damping, 1, (self.sets, -1))
         far = None
         if maps.offset is not None:
             far = NonLocalEdges(
@@ -238,9 +241,6 @@ class ChannelLayout:
                 damping=damping[:, :, 1],
             )
         near = weight[:, :, : self.local_edges], difference[:, :, : self.local_edges]
-        if maps.contrast is not None:
-            assert image is not None
-            near = near[0] * self._kept(maps.contrast, image)[:, None], near[1]
         local: LocalEdges | SymmetricEdges
         if self.edges == "directed":
             by_sweep = [torch.unflatten(maps_, 2, (4, self.senders)) for maps_ in near]
@@ -248,13 +248,53 @@ class ChannelLayout:
         else:
             local = SymmetricEdges(weight=near[0], difference=near[1], damping=damping[:, :, 0])
         return FieldParameters(
-            unary=precision[:, :1],
+            unary=drawn.precision[:, :1],
             residual=maps.weight[:, 1:2],
             local=local,
             nonlocal_=far,
             maps=maps,
             prior=maps.prior,
         )
+
+    def _read(self, maps: HeadMaps, image: Tensor | None) -> fused_maps.Read:
+        precision = functional.softplus(maps.weight).add_(_SMALLEST_WEIGHT)  # in place: the largest maps
+        difference = maps.difference
+        if self.unit is not None:
+            precision.mul_(self._units(precision).view(-1, 1, 1))
+            difference = difference * self.unit.difference
+        if maps.contrast is not None:
+            assert image is not None
+            kept = self._kept(maps.contrast, image)[:, None]  # [B, 1, local edges, H, W]
+            weight = torch.unflatten(precision[:, 2:], 1, (self.sets, -1))
+            near = weight[:, :, : self.local_edges] * kept
+            pairwise = torch.cat((near, weight[:, :, self.local_edges :]), dim=2).flatten(1, 2)
+            precision = torch.cat((precision[:, :2], pairwise), dim=1)
+        return fused_maps.Read(precision, difference, maps.damping.sigmoid())
+
+    def _read_at_once(self, maps: HeadMaps, image: Tensor | None) -> fused_maps.Read | None:
+        """The same by the compiled form, where there is one."""
+        if self.edges == "directed" or self.sets > 1:
+            return None
+        return fused_maps.read(
+            maps.weight,
+            maps.difference,
+            maps.damping,
+            local_edges=self.local_edges,
+            units=self._units(maps.weight),
+            difference_unit=1.0 if self.unit is None else self.unit.difference,
+            least=_SMALLEST_WEIGHT,
+            contrast=maps.contrast,
+            image=None if maps.contrast is None or image is None else image.to(maps.weight.dtype),
+            strength=self.contrast,
+            faintest=_FAINTEST,
+            unlike=_UNLIKE,
+        )
+
+    def _units(self, like: Tensor) -> Tensor:
+        """What a precision of 1, as the heads say it, stands for, by channel of the weights."""
+        if self.unit is None:
+            return like.new_ones(like.shape[1])
+        return like.new_tensor([self.unit.unary, 1.0, *self._pairwise(self.unit)])
 
     def _kept(self, maps: Tensor, image: Tensor) -> Tensor:
         """[B, local edges, H, W]: what the colour difference leaves of each edge's precision."""

@@ -44,8 +44,14 @@ class IterationCorrections(nn.Module):
 
     def forward(self, features: Tensor) -> Tensor:
         """[B, T, 1 or 2 + K, H, W], limited to ± `FARTHEST`."""
-        small = FARTHEST * torch.tanh(self.last(features) / FARTHEST)
-        full = functional.interpolate(small, scale_factor=_REDUCTION, mode="bilinear", align_corners=False)
+        return self.enlarged(self.coarse(features))
+
+    def coarse(self, features: Tensor) -> Tensor:
+        """[B, T·(1 or 2 + K), H/4, W/4]: the same before it is enlarged."""
+        return FARTHEST * torch.tanh(self.last(features) / FARTHEST)
+
+    def enlarged(self, coarse: Tensor) -> Tensor:
+        full = functional.interpolate(coarse, scale_factor=_REDUCTION, mode="bilinear", align_corners=False)
         return torch.unflatten(full.contiguous(), 1, (self.iterations, self.each))
 
 

@@ -75,7 +75,7 @@ class GMCN(nn.Module):
             drawn = drawn._replace(prior=drawn.prior + self.prior(encoded))
         parameters = self.layout.read(drawn, image).with_features(tuple(features))
         if self.corrections is not None:
-            parameters = parameters.corrected(self.corrections(features[1]))
+            parameters = parameters.corrected(self.corrections, features[1])
         if self.response is None:
             return parameters
         return replace(parameters, responses=(self.response,))

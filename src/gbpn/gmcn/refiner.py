@@ -102,7 +102,7 @@ class Refiner(nn.Module):
         corrected = {name: old + new for (name, old), new in zip(drawn, corrections, strict=True)}
         redrawn = self.layout.read(HeadMaps(**corrected), seen.image)
         if self.corrections is not None:
-            redrawn = redrawn.corrected(self.corrections(quarter))
+            redrawn = redrawn.corrected(self.corrections, quarter)
         own = () if self.response is None else (self.response,)
         return replace(redrawn, features=before.features, responses=before.responses + own)
 
