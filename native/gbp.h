@@ -117,6 +117,8 @@ struct Range {
     template <class T>                                                                                     \
     void make_field(const T *const base[2], const T *const total[2], T rho, int64_t height, int64_t width, \
                     T *field);                                                                             \
+    /* Zeros around a field. */                                                                            \
+    template <class T> void clear_border(int64_t height, int64_t width, T *field);                         \
     template <class T> void scan(const T *values, int64_t count, Range &range);                            \
     template <class T>                                                                                     \
     void turn(const T *from, int64_t from_stride, int64_t height, int64_t width, T *to, int64_t to_stride); \

@@ -241,7 +241,7 @@ template <class T> struct Image {
         if (!plan.learned || !plan.steps) return;
         sum(base, false);
         GBPN_PICK(make_field<T>)(base, far, rho, plan.height, plan.width, fields[0]);
-        std::memset(fields[1], 0, field_size(plan) * sizeof(T));
+        GBPN_PICK(clear_border<T>)(plan.height, plan.width, fields[1]);
         NonLocal<T> n{plan.height,      plan.width,       plan.count, rho,     {base[0], base[1]},
                       {far[0], far[1]}, {far[0], far[1]}, nullptr,    nullptr, learned(t)};
         for (int step = 0; step < plan.steps; ++step) {

@@ -75,7 +75,12 @@ def counted(monkeypatch: pytest.MonkeyPatch, name: str) -> list[object]:
     """What the compiled form gave, each time it was asked."""
     given: list[object] = []
     fused = getattr(fused_maps, name)
-    monkeypatch.setattr(fused_maps, name, lambda *a, **k: given.append(fused(*a, **k)) or given[-1])
+
+    def count(*arguments: object, **options: object) -> object:
+        given.append(fused(*arguments, **options))
+        return given[-1]
+
+    monkeypatch.setattr(fused_maps, name, count)
     return given
 
 

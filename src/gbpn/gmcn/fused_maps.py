@@ -8,7 +8,9 @@ serve, which says what is computed: `gbpn.gmcn.field_parameters` calls both.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from functools import cache
 from typing import NamedTuple
 
 import torch
@@ -34,20 +36,26 @@ class Read(NamedTuple):
     """[B, 1 or 2, H, W]."""
 
 
+@cache
+def _built() -> bool:
+    """Whether the kernels are there; those of a checkout may be older than its sources."""
+    return COMPILED and hasattr(native(), "field_responding")
+
+
 def _fit(*tensors: Tensor | None) -> bool:
     """Whether the compiled forms take these, and nobody wants their gradient or writes them down."""
     given = [x for x in tensors if x is not None]
     wanted = torch.is_grad_enabled() and any(x.requires_grad for x in given)
     return (
-        COMPILED
-        and not wanted
+        not wanted
         and all(x.device.type == "cpu" and x.dtype == torch.float32 for x in given)
         and not torch.compiler.is_compiling()
         and not torch.jit.is_tracing()  # type: ignore[attr-defined, no-untyped-call]
+        and _built()
     )
 
 
-def _planes(tensors: dict[str, Tensor | None]) -> dict[str, Tensor | None]:
+def _planes(tensors: Mapping[str, Tensor | None]) -> dict[str, Tensor | None]:
     """Rows and columns contiguous, as the compiled forms read them."""
     found: dict[str, Tensor | None] = {}
     for name, x in tensors.items():
@@ -82,7 +90,12 @@ def read(
     drawn = Read(
         *(torch.empty_like(x, memory_format=torch.contiguous_format) for x in (weight, difference, damping))
     )
-    inputs = {"weight": weight, "difference": difference, "damping": damping, "unit": units}
+    inputs: dict[str, Tensor | None] = {
+        "weight": weight,
+        "difference": difference,
+        "damping": damping,
+        "unit": units,
+    }
     if contrast is not None:
         inputs |= {"contrast": contrast, "image": image}
     native().field_read(
