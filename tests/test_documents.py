@@ -321,6 +321,16 @@ def test_links_lead_somewhere(page: Path) -> None:
     assert not missing
 
 
+def test_every_entry_of_the_log_follows_its_template() -> None:
+    text = (ROOT / "docs" / "log.md").read_text(encoding="utf-8")
+    opening, *entries = re.split(r"^## ", FENCE.sub("", text), flags=re.MULTILINE)
+    listed = re.findall(r"^\| \[(.+?)\]\(#", opening, flags=re.MULTILINE)
+    assert listed == [entry.splitlines()[0] for entry in entries]
+    for entry in entries:
+        named = re.findall(r"^- \*\*(\w+)\*\*: \S", entry.split("\n\n")[1], flags=re.MULTILINE)
+        assert named == ["Question", "Change", "Result", "Verdict"], entry.splitlines()[0]
+
+
 def test_the_site_builds(tmp_path: Path) -> None:
     pytest.importorskip("mkdocs", reason="needs pip install gbpn[docs]")
     command = [sys.executable, "-W", "ignore", "-m", "mkdocs", "build", "--strict"]
