@@ -60,7 +60,9 @@ def replacing(path: str | os.PathLike[str], *, durable: bool = False) -> Iterato
     except WriteError:
         raise
     except OSError as error:
-        raise WriteError(f"{path}: cannot be written ({error.strerror or error})") from error
+        problem = WriteError(f"{path}: cannot be written ({error.strerror or error})")
+        problem.errno = error.errno  # a full disk is told from a frame that is at fault
+        raise problem from error
 
 
 @contextmanager

@@ -151,13 +151,14 @@ def test_unfinished_files_of_another_machine_are_left_for_a_day(tmp_path: Path) 
     assert remove_leftovers(tmp_path) == 1
 
 
+@pytest.mark.parametrize("where", ["gbpn.predict.completed.CompletedDepth.save", "tempfile.mkstemp"])
 def test_a_full_disk_ends_the_batch_with_one_clear_error(
-    frames: Path, completer: gbpn.DepthCompleter, monkeypatch: pytest.MonkeyPatch
+    where: str, frames: Path, completer: gbpn.DepthCompleter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(self: CompletedDepth, *_: object, **__: object) -> list[Path]:
+    def full(*_: object, **__: object) -> list[Path]:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(CompletedDepth, "save", full)
+    monkeypatch.setattr(where, full)
     with pytest.raises(GbpnError, match=r"cannot write to .*No space left.*what was finished is kept"):
         complete(frames, completer)
 

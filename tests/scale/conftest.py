@@ -8,10 +8,14 @@ from pathlib import Path
 import pytest
 import torch
 from hostile_bucket import s3_server
-from small_frames import write_frames
+from small_frames import contents, write_frames
+from typer.testing import CliRunner
 
 import gbpn
+from gbpn.cli import app
 from gbpn.distribution import SigmaCalibration
+from gbpn.predict.sources import Sensor
+from gbpn.scale.instructions import Instructions
 from gbpn.weights.files import save
 
 pytest.importorskip("pyarrow", reason="needs pip install gbpn[scale]")
@@ -36,3 +40,18 @@ def bucket() -> Iterator[int]:
     pytest.importorskip("moto", reason="needs pip install gbpn[dev]")
     with s3_server() as port:
         yield port
+
+
+@pytest.fixture
+def instructions(weights: Path) -> Instructions:
+    return Instructions(weights=str(weights), device="cpu", sensor=Sensor(scale=1000.0))
+
+
+@pytest.fixture(scope="session")
+def plain(frames: Path, weights: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    """What `gbpn complete` writes."""
+    out = tmp_path_factory.mktemp("plain") / "out"
+    words = ["complete", str(frames / "color"), str(frames / "depth"), "--scale", "1000", "-o", str(out)]
+    answer = CliRunner().invoke(app, [*words, "--weights", str(weights), "--device", "cpu"])
+    assert answer.exit_code == 0, answer.output
+    return contents(out)

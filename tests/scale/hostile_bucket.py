@@ -77,6 +77,8 @@ class Mood:
     """Requests whose path contains this are refused."""
     broken: str = ""
     """Requests whose path contains this are answered 500."""
+    silent: Counter[str] = field(default_factory=Counter)
+    """How many more requests whose path contains a word are never answered."""
     down: bool = False
     seen: Counter[str] = field(default_factory=Counter)
     random: Random = field(default_factory=lambda: Random(0))
@@ -90,6 +92,9 @@ class Mood:
                 mood = "403"
             elif self.broken and self.broken in path:
                 mood = "500"
+            elif word := next((word for word, left in self.silent.items() if left and word in path), ""):
+                self.silent[word] -= 1
+                mood = "silent"
             elif self.down or draw < self.errors:
                 mood = "500" if kind < 0.5 else "503" if kind < 0.8 else "cut"
             elif draw < self.errors + self.slow:
@@ -112,6 +117,10 @@ def hostile(port: int, mood: Mood) -> Iterator[int]:
         def serve(self) -> None:
             body = self.body()
             state = mood.next(self.path)
+            if state == "silent":
+                self.close_connection = True
+                self.rfile.read(1)  # until the client goes away
+                return
             if state == "cut":
                 self.close_connection = True
                 self.connection.shutdown(socket.SHUT_RDWR)

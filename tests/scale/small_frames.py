@@ -1,13 +1,18 @@
-"""Small frames as files and tar shards, and what an output holds."""
+"""Small frames as files, tar shards and objects of a bucket, and what an output holds."""
 
 from __future__ import annotations
 
 import io
+import json
 import tarfile
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from PIL import Image
+
+if TYPE_CHECKING:
+    from gbpn.scale.storage import Storage
 
 HEIGHT, WIDTH = 40, 56
 COUNT = 7
@@ -46,4 +51,32 @@ def contents(folder: Path) -> dict[str, bytes]:
         file.relative_to(folder).as_posix(): file.read_bytes()
         for file in sorted(folder.rglob("*"))
         if file.is_file() and file.relative_to(folder).parts[0] != "gbpn"
+    }
+
+
+def fill(storage: Storage, folder: Path, target: str) -> None:
+    """Put the files of a folder into a bucket."""
+    from gbpn.scale.storage import joined
+
+    for file in sorted(folder.rglob("*")):
+        if file.is_file():
+            storage.write(joined(target, file.relative_to(folder).as_posix()), file.read_bytes())
+
+
+def without_times(files: dict[str, bytes]) -> dict[str, Any]:
+    """A bucket gives files new times, which a frame's record notes; all else must be equal."""
+    out: dict[str, Any] = {}
+    for name, data in files.items():
+        if name.endswith(".json"):
+            record = json.loads(data)
+            record["inputs"] = [facts[:2] for facts in record["inputs"]]
+            out[name] = record
+        else:
+            out[name] = data
+    return out
+
+
+def downloaded(storage: Storage, output: str) -> dict[str, bytes]:
+    return {
+        entry.uri.split("?")[0].rpartition("/")[2]: storage.read(entry.uri) for entry in storage.files(output)
     }

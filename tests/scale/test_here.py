@@ -10,57 +10,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hostile_bucket import Mood, hostile, uri
-from small_frames import COUNT, contents, write_frames, write_tar
+from hostile_bucket import uri
+from small_frames import COUNT, contents, downloaded, fill, without_times, write_frames, write_tar
 from typer.testing import CliRunner
 
 import gbpn.scale
 from gbpn.cli import app
 from gbpn.errors import GbpnError, InputError
 from gbpn.predict.sources import Sensor
-from gbpn.scale.instructions import Instructions
-from gbpn.scale.storage import Patience, Storage, joined
+from gbpn.scale.storage import Storage, joined
 from gbpn.scale.worker import ShardWorker
-
-
-@pytest.fixture
-def instructions(weights: Path) -> Instructions:
-    return Instructions(weights=str(weights), device="cpu", sensor=Sensor(scale=1000.0))
-
-
-@pytest.fixture(scope="session")
-def plain(frames: Path, weights: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
-    """What `gbpn complete` writes."""
-    out = tmp_path_factory.mktemp("plain") / "out"
-    words = ["complete", str(frames / "color"), str(frames / "depth"), "--scale", "1000", "-o", str(out)]
-    answer = CliRunner().invoke(app, [*words, "--weights", str(weights), "--device", "cpu"])
-    assert answer.exit_code == 0, answer.output
-    return contents(out)
-
-
-def fill(storage: Storage, folder: Path, target: str) -> None:
-    for file in sorted(folder.rglob("*")):
-        if file.is_file():
-            storage.write(joined(target, file.relative_to(folder).as_posix()), file.read_bytes())
-
-
-def without_times(files: dict[str, bytes]) -> dict[str, Any]:
-    """A bucket gives files new times, which a frame's record notes; all else must be equal."""
-    out: dict[str, Any] = {}
-    for name, data in files.items():
-        if name.endswith(".json"):
-            record = json.loads(data)
-            record["inputs"] = [facts[:2] for facts in record["inputs"]]
-            out[name] = record
-        else:
-            out[name] = data
-    return out
-
-
-def downloaded(storage: Storage, output: str) -> dict[str, bytes]:
-    return {
-        entry.uri.split("?")[0].rpartition("/")[2]: storage.read(entry.uri) for entry in storage.files(output)
-    }
 
 
 def test_outputs_are_those_of_one_machine_bit_for_bit(frames, instructions, plain, tmp_path) -> None:
@@ -285,52 +244,6 @@ def test_from_bucket_to_bucket(frames, instructions, plain, bucket) -> None:
     )
 
 
-def test_a_hostile_bucket_is_outlasted_and_its_errors_are_counted(
-    frames, instructions, plain, bucket
-) -> None:
-    fill(Storage(), frames, uri(bucket, "frames/hostile"))
-    mood = Mood(errors=0.15, slow=0.1, delay=0.05)
-    with hostile(bucket, mood) as port:
-        base = uri(port, "frames/hostile")
-        storage = Storage(patience=Patience(first=0.01))
-        summary = gbpn.scale.complete(
-            joined(base, "color"), joined(base, "depth"), joined(base, "out"),
-            instructions=instructions, batch=3, storage=storage,
-        )  # fmt: skip
-    assert (summary.written, summary.failed, summary.postponed) == (COUNT, 0, 0)
-    injected = sum(mood.seen[kind] for kind in ("500", "503", "cut"))
-    assert injected > 5
-    assert sum(storage.retried.values()) == pytest.approx(injected, abs=2)
-    assert 0 < summary.retried <= sum(storage.retried.values())
-    assert without_times(downloaded(Storage(), uri(bucket, "frames/hostile/out"))) == without_times(plain)
-
-
-def test_refusals_are_told_at_once_and_outages_postpone(frames, instructions, bucket) -> None:
-    fill(Storage(), frames, uri(bucket, "frames/refusing"))
-    mood = Mood(forbidden="depth/0003")
-    with hostile(bucket, mood) as port:
-        base = uri(port, "frames/refusing")
-        storage = Storage(patience=Patience(attempts=3, first=0.01))
-        source = joined(base, "color"), joined(base, "depth"), joined(base, "out")
-        call: dict[str, Any] = {"instructions": instructions, "batch": 3, "storage": storage}
-        summary = gbpn.scale.complete(*source, **call)
-        assert (summary.written, summary.failed, summary.retried) == (COUNT - 1, 1, 0)
-        (row,) = gbpn.scale.read_quarantine(source[2]).to_pylist()
-        assert "not allowed" in row["error"]
-        assert "secret" not in row["error"]
-        mood.forbidden = "out2/0"
-        with pytest.raises(GbpnError, match=r"write is not allowed.*check the credentials"):
-            gbpn.scale.complete(*source[:2], joined(base, "out2"), **call)
-        mood.forbidden = ""
-        mood.broken = "color/0001"
-        summary = gbpn.scale.complete(*source[:2], joined(base, "out3"), **call)
-        assert (summary.postponed, summary.written) == (1, COUNT - 3)
-        assert any("the same command does them" in line for line in summary.sentences())
-        mood.broken = ""
-        after = gbpn.scale.complete(*source[:2], joined(base, "out3"), **call)
-        assert (after.before, after.written, after.postponed) == (COUNT - 3, 3, 0)
-
-
 def test_a_worker_with_other_weights_or_another_disk_is_refused(frames, instructions, tmp_path) -> None:
     from dataclasses import replace
 
@@ -362,29 +275,6 @@ def test_files_travel_with_the_instructions(frames, instructions, weights, tmp_p
     assert isinstance(there.sensor.intrinsics, Path)
     assert there.sensor.intrinsics.read_text() == "60 60 27.5 19.5\n"
     assert there.open().iterations == instructions.open().iterations
-
-
-def test_a_full_disk_ends_the_run_with_advice(frames, instructions, tmp_path, monkeypatch) -> None:
-    import errno
-
-    from gbpn.predict.completed import CompletedDepth
-
-    save, count = CompletedDepth.save, []
-
-    def full(self, *arguments, **options):
-        count.append(1)
-        if len(count) > 3:
-            raise OSError(errno.ENOSPC, "No space left on device")
-        return save(self, *arguments, **options)
-
-    monkeypatch.setattr(CompletedDepth, "save", full)
-    out = str(tmp_path / "out")
-    source = str(frames / "color"), str(frames / "depth"), out
-    with pytest.raises(GbpnError, match=r"No space left.*make room"):
-        gbpn.scale.complete(*source, instructions=instructions, batch=2)
-    monkeypatch.undo()
-    assert len(gbpn.scale.read_records(out)) == 2
-    assert gbpn.scale.complete(*source, instructions=instructions, batch=2).written == COUNT - 2
 
 
 def test_the_command_line(frames, weights, plain, tmp_path) -> None:

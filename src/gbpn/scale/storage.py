@@ -74,6 +74,8 @@ class Patience:
     """Seconds before the second one; the pauses double, and vary by half."""
     longest: float = 8.0
     """Seconds between two."""
+    silence: float = 10.0
+    """Seconds without a byte after which a request to S3 has failed."""
 
     def pause(self, failures: int, random: Random) -> float:
         """Seconds to wait after so many failures."""
@@ -243,7 +245,7 @@ class Storage:
             if kind not in self._systems:
                 try:
                     if parts.scheme == "s3":
-                        self._systems[kind] = _s3(dict(parse_qsl(query)))
+                        self._systems[kind] = _s3(dict(parse_qsl(query)), self.patience.silence)
                     else:
                         self._systems[kind] = FileSystem.from_uri(uri)[0]
                 except Exception as error:
@@ -359,7 +361,7 @@ def _split(uri: str) -> tuple[str, str, str]:
     return uri, "", ""
 
 
-def _s3(options: dict[str, str]) -> FileSystem:
+def _s3(options: dict[str, str], silence: float) -> FileSystem:
     """S3 without retries of its own, so that ours are all and are counted."""
     from pyarrow.fs import AwsStandardS3RetryStrategy, S3FileSystem
 
@@ -375,6 +377,8 @@ def _s3(options: dict[str, str]) -> FileSystem:
     return S3FileSystem(
         retry_strategy=AwsStandardS3RetryStrategy(max_attempts=1),
         allow_delayed_open=True,  # one request for a small file instead of three
+        connect_timeout=silence,
+        request_timeout=silence,
         **options,
     )
 

@@ -34,7 +34,7 @@ from gbpn.errors import GbpnError, InputError, StorageError
 from gbpn.formats.depth_files import DepthRangeWarning
 from gbpn.predict.completer import DepthCompleter
 from gbpn.predict.inputs import FrameInputs
-from gbpn.predict.jobs import Job, Outcome, Run
+from gbpn.predict.jobs import FULL, Job, Outcome, Run
 from gbpn.predict.sources import parse_intrinsics
 from gbpn.scale import records
 from gbpn.scale.instructions import Instructions
@@ -116,13 +116,17 @@ class ShardWorker:
         except StorageError as error:
             state = "postponed" if error.passing else "fatal"
             return ShardReport(shard=number, state=state, message=str(error), worker=self.name)
-        except GbpnError as error:
-            return ShardReport(shard=number, state="fatal", message=str(error), worker=self.name)
-        except OSError as error:
-            told = (
-                f"{self.name}: {error.strerror or error}; what was finished is kept: the same command goes on"
-            )
-            return ShardReport(shard=number, state="fatal", message=told, worker=self.name)
+        except (GbpnError, OSError) as error:
+            return ShardReport(shard=number, state="fatal", message=self._told(error), worker=self.name)
+
+    def _told(self, error: Exception) -> str:
+        """What ended the run, and what to do where that is not said yet."""
+        number = getattr(error, "errno", None)
+        if isinstance(error, GbpnError) and number not in FULL:
+            return str(error)
+        reason = str(error) if isinstance(error, GbpnError) else getattr(error, "strerror", None) or error
+        room = "make room, then " if number in FULL else ""
+        return f"{self.name}: {reason}; what was finished is kept: {room}the same command goes on"
 
     def _check(self) -> None:
         """Raise unless this machine has the run's weights and sees its output."""
