@@ -3,8 +3,10 @@
     python scripts/measure_scale.py scaling --frames 1000 --size 128x96
     python scripts/measure_scale.py overhead --frames 60 --rounds 2
     python scripts/measure_scale.py scheduler --frames 10000
-    python scripts/measure_scale.py hostile --frames 300
+    python scripts/measure_scale.py hostile --frames 300 --size 64x48
+    python scripts/measure_scale.py batches --frames 320 --size 64x48
     python scripts/measure_scale.py sizes
+    python scripts/measure_scale.py plan
 
 Rates are those of the steady state, from the end of the first shard to the end of the last; starts are told
 apart. Ratios are of one run on one machine, and the best of interleaved rounds.
@@ -18,6 +20,8 @@ import os
 import sys
 import tempfile
 import time
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +34,7 @@ sys.path.insert(0, str(ROOT / "tests" / "scale"))
 
 import torch  # noqa: E402
 from hostile_bucket import Mood, hostile, s3_server, uri  # noqa: E402
-from small_frames import write_frames  # noqa: E402
+from small_frames import fill, write_frames  # noqa: E402
 
 import gbpn  # noqa: E402
 import gbpn.scale  # noqa: E402
@@ -56,7 +60,12 @@ def steady(points: list[tuple[float, int]]) -> float:
 
 
 def engine(
-    source: tuple[str, str], output: Path, workers: int, distributed: str, batch: int
+    source: tuple[str, str],
+    output: Path | str,
+    workers: int,
+    distributed: str,
+    batch: int,
+    opener: Callable[[], gbpn.DepthCompleter] | None = None,
 ) -> dict[str, Any]:
     """One run; its steady rate, its start and its phases."""
     points: list[tuple[float, int]] = []
@@ -72,6 +81,7 @@ def engine(
         distributed=distributed,
         workers=workers,
         batch=batch,
+        opener=opener,
         on_progress=follow,
     )
     assert summary.failed == 0, summary.problem
@@ -181,8 +191,6 @@ def resident() -> float:
 
 def scheduler(asked: argparse.Namespace, folder: Path) -> dict[str, Any]:
     """A long manifest through the whole path, with a stand-in for the network: driver and records only."""
-    from dataclasses import replace
-
     import ray
 
     write_frames(folder / "f", 1, asked.size)
@@ -246,9 +254,67 @@ def hostile_bucket(asked: argparse.Namespace, folder: Path) -> dict[str, Any]:
         "postponed": summary.postponed,
         "records": len(rows),
         "requests": dict(mood.seen),
-        "retries_counted_in_shards": summary.retried,
+        "retries_counted": summary.retried,
+        "workers": len(summary.by_worker),
         "seconds": time.perf_counter() - begun,
     }
+
+
+def batches(asked: argparse.Namespace, folder: Path) -> dict[str, Any]:
+    """What a batch and a start cost beside the frames: one Ray worker, a stand-in for the network."""
+    import ray
+
+    files = write_frames(folder / "f", asked.frames, asked.size)
+    begun = time.perf_counter()
+    ray.init("local", num_cpus=4, log_to_driver=False, include_dashboard=False, logging_level="ERROR")
+    found: dict[str, Any] = {"ray_start_s": time.perf_counter() - begun}
+    with s3_server() as port:
+        fill(Storage(), files, uri(port, "frames/in"))
+        bucket = uri(port, "frames/in/color"), uri(port, "frames/in/depth")
+        places = {"disk": (folders(files), str(folder / "out")), "s3": (bucket, uri(port, "frames/out"))}
+        for kind, (source, output) in places.items():
+            runs = {
+                batch: engine(source, joined(output, str(batch)), 1, "ray", batch, stand_in)
+                for batch in (1, FEW, MANY)
+            }
+            each = {batch: 1 / run["rate"] for batch, run in runs.items()}
+            found[kind] = {
+                "seconds_per_frame": each,
+                "seconds_per_batch": (each[FEW] - each[MANY]) / (1 / FEW - 1 / MANY),
+                "start_s": [
+                    run["first_shard_s"] - batch * run["work_per_frame_s"] for batch, run in runs.items()
+                ],
+            }
+            print(json.dumps({kind: found[kind]}), flush=True)
+    return found
+
+
+FEW, MANY = 2, 16
+"""Frames of a batch, from which its own cost is told."""
+
+
+def plan_table(asked: argparse.Namespace, folder: Path) -> dict[str, Any]:
+    """The simulation's table of docs/scale-plan.md; nothing is measured."""
+    small = Costs(frame=1 / 4.25, shard=0.05, start=30.0)
+    calm: dict[str, Any] = {}
+    slow, deaths = {"stragglers": 0.05}, {"deaths_per_hour": 1.0}
+    cases = {
+        "100, nothing": (100, small, calm),
+        "1,000, nothing": (1000, small, calm),
+        "1,000, stragglers": (1000, small, slow),
+        "1,000, deaths": (1000, small, deaths),
+        "1,000, both": (1000, small, slow | deaths),
+        "1,000, both, one prefix": (1000, replace(small, requests=6, storage_rate=3500.0), slow | deaths),
+    }
+    found: dict[str, Any] = {}
+    for frames in (10**6, 10**7):
+        for name, (workers, costs, trouble) in cases.items():
+            run = simulate(frames, workers, costs, batch=32, **trouble)
+            found[f"{frames} frames, {name}"] = {
+                "seconds": round(run.seconds), "rate": round(run.rate),
+                "busy": round(run.busy, 2), "done_again": run.done_again,
+            }  # fmt: skip
+    return found
 
 
 def sizes(asked: argparse.Namespace, folder: Path) -> dict[str, Any]:
@@ -274,6 +340,8 @@ def main() -> None:
         "overhead": overhead,
         "scheduler": scheduler,
         "hostile": hostile_bucket,
+        "batches": batches,
+        "plan": plan_table,
         "sizes": sizes,
     }
     parser.add_argument("what", choices=what)
@@ -281,7 +349,7 @@ def main() -> None:
     parser.add_argument("--size", default="320x240")
     parser.add_argument("--batch", type=int, default=8)
     parser.add_argument("--rounds", type=int, default=1)
-    parser.add_argument("--engine", default="here", help="hostile: here or ray")
+    parser.add_argument("--engine", default="ray", help="hostile: ray or here")
     asked = parser.parse_args()
     width, height = (int(word) for word in asked.size.split("x"))
     asked.size = height, width

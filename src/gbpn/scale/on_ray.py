@@ -33,6 +33,8 @@ _SENT = ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_REGION", "GBPN_MAX_MEGA
 """Variables of the driver that workers get too; keys are not sent, machines have their own."""
 _PATIENCE = 20.0
 """Seconds that a cluster may take to answer."""
+_STARTS = 2
+"""Of a cluster of our own: Ray gives up if its helpers take 15 s to load; the second time they are warm."""
 _SPARE_CPUS = 1
 """Logical processors of a cluster of our own besides those of the actors."""
 
@@ -170,18 +172,31 @@ def _connected(cluster: Cluster) -> Iterator[Any]:
         options["num_cpus"] = max(
             os.cpu_count() or 1, int(-(-cluster.workers * cluster.cpus_per_worker // 1)) + _SPARE_CPUS
         )
-    try:
-        _require_answer(cluster.address)
-        ray.init(address=cluster.address or "local", **options)
-    except (OSError, RuntimeError, ValueError) as error:
-        raise BackendError(
-            f"no Ray cluster at {cluster.address or 'this machine'} ({str(error).strip()[:200]}): start one "
-            "with ray start --head, or leave out --address"
-        ) from error
+    _begin(ray, cluster, options)
     try:
         yield ray
     finally:
         ray.shutdown()
+
+
+def _begin(ray: Any, cluster: Cluster, options: dict[str, Any]) -> None:
+    """Connect, or start a cluster; whatever Ray raises, plain exceptions too, is told in one sentence."""
+    for left in reversed(range(1 if cluster.address else _STARTS)):
+        try:
+            _require_answer(cluster.address)
+            ray.init(address=cluster.address or "local", **options)
+            return
+        except Exception as error:
+            if left:
+                continue
+            reason = shown(str(error).strip(), 200)
+            told = (
+                f"Ray does not start on this machine ({reason}): is it busy? --distributed here needs no Ray"
+            )
+            if cluster.address:
+                told = f"no Ray cluster at {cluster.address} ({reason}): start one with ray start --head, or "
+                told += "leave out --address"
+            raise BackendError(told) from error
 
 
 def _require_answer(address: str | None) -> None:
