@@ -64,6 +64,7 @@ def complete(
     if batch < 1 or workers < 1:
         raise InputError(f"batch and workers must be at least 1; got {batch} and {workers}")
     instructions, storage = instructions or Instructions(), storage or Storage()
+    asked_before = sum(storage.retried.values())
     output = output if is_remote(output) else str((local_path(output) or Path()).absolute())
     worklist = _worklist(source, sparse, output, instructions, storage, batch, pairing or {}, opener)
     if retry_failed:
@@ -88,6 +89,8 @@ def complete(
     else:
         reports = _reports_here(instructions, worklist, storage, launch, opener)
     _count(reports, summary, max_failures, on_progress)
+    own = sum(storage.retried.values()) - asked_before  # in one process those of the worker too
+    summary.retried = own if distributed == "here" else summary.retried + own
     return summary
 
 
