@@ -8,7 +8,8 @@ command. At the end all objects are compared byte for byte, and the tables witho
 
 The resident memory of every process is looked at once a second: driver, actors, raylets, Ray's server and
 agents, in both runs. It is flat if
-- no process that lived for 40 s has more in its last quarter than in its second (medians), by a tenth, and
+- no process that lived for 30 s after its start has a tenth more in its last quarter than in its second
+  (medians; a start ends where 80 % of the last are reached, at the latest after a third of its life), and
 - none of the disturbed run, however short its life, ever had a tenth more than the largest of its kind
   in the undisturbed run.
 """
@@ -51,8 +52,10 @@ DETECTION = {"health_check_period_ms": 3000, "health_check_failure_threshold": 4
 TIMES = {"seconds", "seconds_read", "seconds_network", "seconds_inference", "seconds_write", "worker"}
 FLAT = 0.1
 """Share of its memory by which a process may grow."""
-LIFE = 40
-"""Looks, one a second, after which a process is judged by its own past; the first quarter is its start."""
+LIFE = 30
+"""Looks, one a second, after which a process is judged by its own past."""
+STARTED = 0.8
+"""Share of its last memory at which a process counts as started."""
 ROLES = {
     "ray::MapWorker": "actor", "ray::": "other worker", "default_worker": "other worker",
     "raylet/raylet": "raylet", "gcs_server": "gcs", "agent": "agent", "log_monitor": "agent",
@@ -92,12 +95,13 @@ class Memory:
         """Of the processes that lived long: what they grew by from their second to their last quarter."""
         found = collections.defaultdict(list)
         for (kind, _), sizes in self.seen.items():
-            quarter = len(sizes) // 4
-            if len(sizes) >= LIFE:
-                early, late = (
-                    statistics.median(part) for part in (sizes[quarter : 2 * quarter], sizes[-quarter:])
-                )
-                found[kind].append(round(late / early - 1, 3))
+            last = statistics.median(sizes[-max(1, len(sizes) // 4) :])
+            start = next(n for n, size in enumerate(sizes) if size >= STARTED * last)
+            life = sizes[min(start, len(sizes) // 3) :]
+            if len(life) >= LIFE:
+                quarter = len(life) // 4
+                early = statistics.median(life[quarter : 2 * quarter])
+                found[kind].append(round(statistics.median(life[-quarter:]) / early - 1, 3))
         return dict(found)
 
 

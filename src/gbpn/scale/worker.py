@@ -124,9 +124,8 @@ class ShardWorker:
         number = getattr(error, "errno", None)
         if isinstance(error, GbpnError) and number not in FULL:
             return str(error)
-        reason = str(error) if isinstance(error, GbpnError) else getattr(error, "strerror", None) or error
         room = "make room, then " if number in FULL else ""
-        return f"{self.name}: {reason}; what was finished is kept: {room}the same command goes on"
+        return f"{self.name}: {error}; what was finished is kept: {room}the same command goes on"
 
     def _check(self) -> None:
         """Raise unless this machine has the run's weights and sees its output."""
@@ -149,10 +148,7 @@ class ShardWorker:
         processor = time.process_time()
         bytes_before = self.storage.bytes_read, self.storage.bytes_written
         self._read_in_place = 0
-        tar = None
-        if self.instructions.pack == "tar":
-            path = self.scratch / f"{number}.tar"
-            tar = TarWriter(path)
+        tar = TarWriter(self.scratch / f"{number}.tar") if self.instructions.pack == "tar" else None
         rows = self._rows(number, tar)
         if tar is not None:
             packed = f"shard-{number:010d}.tar"
