@@ -24,7 +24,7 @@ def without_checkerboard(logit: Array, observed: Array) -> Array:
     height, width = logit.shape
     if min(height, width) < 2 * _TILE or not known.any():
         return logit
-    even = np.where(known, logit, np.median(logit[known])).astype(np.float32)
+    even = np.where(known, logit, _median(logit[known])).astype(np.float32)
     for block in (2, 1):  # pixels of one phase; the larger first: means over 2×2 know nothing of the smaller
         even = even - _pattern(even, block)
     return np.where(known, even, logit).astype(logit.dtype)
@@ -59,8 +59,14 @@ def amplitudes(maps: Array) -> list[Array]:
 
 
 def _medians(values: Array) -> Array:
-    medians: Array = np.median(_squares(values, _TILE), axis=-1)
-    return medians
+    return _median(_squares(values, _TILE))
+
+
+def _median(values: Array) -> Array:
+    """`np.median` along the last axis of finite numbers, in a fraction of its time: sorting uses vectors."""
+    ordered, count = np.sort(values, axis=-1), values.shape[-1]
+    middle: Array = (ordered[..., (count - 1) // 2] + ordered[..., count // 2]) / 2
+    return middle
 
 
 def _squares(maps: Array, side: int) -> Array:
