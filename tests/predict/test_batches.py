@@ -43,7 +43,10 @@ def states(outcomes: list[Outcome]) -> list[str]:
 
 @pytest.mark.parametrize(
     "error",
-    [KeyError("x"), RuntimeError("odd"), MemoryError(), IndexError(), RecursionError("deep")],
+    [
+        *(KeyError("x"), RuntimeError("odd"), MemoryError(), IndexError(), RecursionError("deep")),
+        RuntimeError("DefaultCPUAllocator: not enough memory: you tried to allocate 9 bytes"),
+    ],
     ids=repr,
 )
 def test_one_bad_frame_never_ends_a_batch(
@@ -60,6 +63,24 @@ def test_one_bad_frame_never_ends_a_batch(
     outcomes = complete(frames, completer)
     assert states(outcomes) == ["written", "failed", "written"]
     assert "b.png" in outcomes[1].message
+    lacks = isinstance(error, MemoryError) or "not enough memory" in str(error)
+    assert ("not enough memory" if lacks else type(error).__name__) in outcomes[1].message
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_batch_that_is_left_does_not_go_on(
+    frames: Path, completer: gbpn.DepthCompleter, workers: int
+) -> None:
+    """Whoever stops asking for outcomes waits for the frames that are under way, not for all of them."""
+    for folder, suffix in (("color", ".png"), ("depth", ".npy")):
+        for name in "defghijk":
+            shutil.copy(frames / folder / f"a{suffix}", frames / folder / f"{name}{suffix}")
+    jobs = plan(str(frames / "color"), str(frames / "depth"))
+    outcomes = Run(completer=completer, sensor=Sensor(), output=frames / "out").all(jobs, workers)
+    assert next(outcomes).state == "written"
+    outcomes.close()
+    done = len(list((frames / "out").glob("*.json")))
+    assert 1 <= done <= 1 + workers < len(jobs)
 
 
 def test_a_damaged_archive_is_one_failed_frame(frames: Path, completer: gbpn.DepthCompleter) -> None:

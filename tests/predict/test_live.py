@@ -174,3 +174,18 @@ def test_sigma_comes_with_calibrated_weights(completer, picture, depth) -> None:
         assert answer.sigma is not None
         assert (answer.sigma > 0).all()
         assert replace(answer, number=2).confidence.shape == picture.shape[:2]
+
+
+def test_a_closed_loop_has_no_worker_and_nobody_waits_for_it(completer, picture) -> None:
+    live = Live(completer, NUMBERS)
+    live.push_image(picture, 1.0)
+    found: list[object] = []
+    waiting = threading.Thread(target=lambda: found.append(live.wait(60)))
+    waiting.start()
+    before = threading.active_count()
+    live.close()
+    waiting.join(30)
+    assert found == [None]
+    assert threading.active_count() == before - 2
+    with pytest.raises(InputError, match="is closed"):
+        live.push_depth(np.ones((40, 56), np.float32), 1.0)
