@@ -317,3 +317,15 @@ def test_principal_colour_noise_shifts_along_the_colours_there_are() -> None:
         lengths.append(along)
     wanted = 0.1 * float(line.std() * direction.norm())  # deviation × √eigenvalue
     assert float(np.std(lengths)) == pytest.approx(wanted, rel=0.15)
+
+
+def test_a_frame_turns_about_its_middle() -> None:
+    """Without zoom, the pixel in the middle stays where it is, however far the picture turns."""
+    before = labelled(61, 81)
+    turning = VariedAugmentation(
+        height=61, width=81, zoom=1.0, native=0.0, degrees=30.0, flip=0.0, jitter=0.0, grey=0.0,
+        depth_variation=0.0,
+    )  # fmt: skip
+    turned = [turning(before, np.random.default_rng(seed)).target[0] for seed in range(8)]
+    assert all(target[30, 40] == before.target[0, 30, 40] for target in turned)
+    assert sum(bool(target[30, 0] != before.target[0, 30, 0]) for target in turned) > 4

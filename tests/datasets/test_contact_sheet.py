@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ from typer.testing import CliRunner
 from gbpn.cli import app
 from gbpn.cli.dataset_facts import samples_per_second
 from gbpn.datasets import SyntheticDataset
-from gbpn.datasets.contact_sheet import contact_sheet, depth_edges, depth_picture
+from gbpn.datasets.contact_sheet import _strip, contact_sheet, depth_edges, depth_picture
 from gbpn.datasets.selection import evenly_spaced
 
 
@@ -24,6 +25,17 @@ def test_a_sheet_has_a_row_per_frame_and_four_columns(tmp_path: Path) -> None:
         assert np.array(sheet).std() > 10
     assert evenly_spaced(len(dataset), 3) == [0, 1, 3]
     assert evenly_spaced(len(dataset), 50) == [0, 1, 2, 3, 4]
+
+
+def test_single_pixels_are_seen_in_a_small_sheet() -> None:
+    """In the third column too, if its target is as sparse as the measurements in the second."""
+    sample = SyntheticDataset("", count=1, height=120, width=160).load(0)
+    sparse = torch.zeros(1, 120, 160)
+    sparse[0, 10::40, 10::40] = sample.target[0, 10::40, 10::40]
+    strip = np.array(_strip(replace(sample, sparse=sparse, target=sparse), 40))[14:]
+    picture, second, third, _ = np.split(strip, 4, axis=1)
+    np.testing.assert_array_equal(second, third)
+    assert (np.abs(third.astype(int) - 0.35 * picture).max(2) > 25).sum() >= 9
 
 
 def test_edges_are_where_depth_jumps() -> None:

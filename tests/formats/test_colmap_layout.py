@@ -10,6 +10,8 @@ import pytest
 from gbpn.errors import InputError
 from gbpn.formats.colmap import read_model, sparse_view
 from gbpn.formats.colmap_layout import largest_model, model_folders, registered
+from gbpn.predict.inputs import UNDISTORTED
+from gbpn.predict.sources import Sensor
 
 POINTS = "7 -0.5 0 3 1 2 3 0.0 1 0\n8 0.5 0.4 1 1 2 3 2.0 1 2\n"
 
@@ -67,6 +69,26 @@ def test_resized_pictures_have_resized_cameras(tmp_path: Path) -> None:
         assert float(view.sparse[0, 38, 60]) == 2.0  # point 8: (1, 0.4, 2) at 40 · (0.5, 0.2) + (39.5, 29.5)
     with pytest.raises(InputError, match="COLMAP saw it as 30×40"):
         registered(model, Path("a.jpg"), 60, 60)
+
+
+@pytest.mark.parametrize("rectified", [True, False])
+def test_what_was_made_of_a_model_is_said(tmp_path: Path, rectified: bool) -> None:
+    bent = read_model(write(tmp_path / "bent", "a.jpg", camera="SIMPLE_RADIAL 40 30 20 20 15 0.1"))
+    said = {
+        (units, size): Sensor(reconstruction=bent, units=units, rectified=rectified).readings(
+            Path("a.jpg"), None, *size
+        )
+        for units in (1.0, 2.0)
+        for size in ((30, 40), (60, 80))
+    }
+    for (units, size), found in said.items():
+        notices = " ".join(found.notices)
+        assert ("own unit" in notices) == (units == 1)
+        assert ("another size" in notices) == (size != (30, 40))
+        assert (UNDISTORTED in found.notices) == (found.lens is not None) == (not rectified)
+        assert float(found.measurements.sparse.max()) == units * float(
+            said[1.0, size].measurements.sparse.max()
+        )
 
 
 @pytest.mark.parametrize(

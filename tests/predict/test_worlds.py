@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from gbpn.errors import DatasetError, InputError
+from gbpn.errors import DatasetError, GbpnError, InputError
 from gbpn.formats.cloud_files import Cloud
 from gbpn.formats.images import read_pixels
 from gbpn.formats.point_clouds import read_points
@@ -288,6 +288,12 @@ def test_what_was_completed_is_read_back(tmp_path: Path, calibrated: bool) -> No
     back = read_frame(tmp_path / "out", "a", found["a"], one.pose)
     for field in ("image", "depth", "std", "intrinsics", "pose"):
         np.testing.assert_array_equal(getattr(back, field), getattr(one, field))
+    record = tmp_path / "out" / "a.json"
+    good = record.read_text()
+    record.write_text(json.dumps({"intrinsics": (-one.intrinsics).tolist()}))
+    with pytest.raises(GbpnError, match="positive focal lengths"):
+        read_frame(tmp_path / "out", "a", found["a"])
+    record.write_text(good)
     Image.fromarray(one.image[1:]).save(tmp_path / "in" / "a.png")
     with pytest.raises(DatasetError, match="give the one that was completed"):
         read_frame(tmp_path / "out", "a", found["a"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import struct
+from typing import Any
 
 import numpy as np
 
@@ -67,27 +68,21 @@ def _linear(colours: np.ndarray) -> np.ndarray:
 
 def _pack(places: np.ndarray, colours: np.ndarray, index: np.ndarray | None) -> bytes:
     """One mesh with one primitive; the binary chunk holds positions, colours and indices in turn."""
-    empty = len(places) == 0
+    if len(places) == 0:  # glTF has no meshes without a corner
+        return _framed({"scene": 0, "scenes": [{}]}, b"")
     blocks = [places, colours] + ([] if index is None else [index])
     views, start = [], 0
     for number, block in enumerate(blocks):
         target = _ELEMENT_BUFFER if number == 2 else _ARRAY_BUFFER
         views.append({"buffer": 0, "byteOffset": start, "byteLength": block.nbytes, "target": target})
         start += block.nbytes
-    low, high = ([0.0] * 3, [0.0] * 3) if empty else (places.min(0).tolist(), places.max(0).tolist())
+    corners = {"componentType": FLOAT, "type": "VEC3", "min": places.min(0).tolist()}
     accessors = [
-        {
-            "bufferView": 0,
-            "componentType": FLOAT,
-            "count": len(places),
-            "type": "VEC3",
-            "min": low,
-            "max": high,
-        },
+        {"bufferView": 0, "count": len(places), **corners, "max": places.max(0).tolist()},
         {
             "bufferView": 1,
-            "componentType": _UNSIGNED_BYTE,
             "count": len(places),
+            "componentType": _UNSIGNED_BYTE,
             "type": "VEC4",
             "normalized": True,
         },
@@ -95,11 +90,10 @@ def _pack(places: np.ndarray, colours: np.ndarray, index: np.ndarray | None) -> 
     primitive = {"attributes": {"POSITION": 0, "COLOR_0": 1}, "mode": POINTS if index is None else _TRIANGLES}
     if index is not None:
         accessors.append(
-            {"bufferView": 2, "componentType": _UNSIGNED_INT, "count": len(index), "type": "SCALAR"}
+            {"bufferView": 2, "count": len(index), "componentType": _UNSIGNED_INT, "type": "SCALAR"}
         )
         primitive["indices"] = 2
     document = {
-        "asset": {"version": "2.0", "generator": "gbpn"},
         "scene": 0,
         "scenes": [{"nodes": [0]}],
         "nodes": [{"mesh": 0}],
@@ -108,14 +102,15 @@ def _pack(places: np.ndarray, colours: np.ndarray, index: np.ndarray | None) -> 
         "bufferViews": views,
         "accessors": accessors,
     }
-    text = json.dumps(document).encode()
+    return _framed(document, b"".join(block.tobytes() for block in blocks))
+
+
+def _framed(document: dict[str, Any], binary: bytes) -> bytes:
+    """Header and chunks, each padded to four bytes; without numbers there is no second chunk."""
+    text = json.dumps({"asset": {"version": "2.0", "generator": "gbpn"}, **document}).encode()
     text += b" " * (-len(text) % 4)
-    binary = b"".join(block.tobytes() for block in blocks)
-    binary += bytes(-len(binary) % 4)
-    chunks = (
-        struct.pack("<II", len(text), 0x4E4F534A)
-        + text
-        + struct.pack("<II", len(binary), 0x004E4942)
-        + binary
-    )
+    chunks = struct.pack("<II", len(text), 0x4E4F534A) + text
+    if binary:
+        binary += bytes(-len(binary) % 4)
+        chunks += struct.pack("<II", len(binary), 0x004E4942) + binary
     return struct.pack("<III", 0x46546C67, 2, 12 + len(chunks)) + chunks
