@@ -12,7 +12,7 @@ import pytest
 from gbpn.formats.glb import glb, points_glb
 
 CAMERA = (20.0, 25.0, 7.5, 4.0)
-TYPES = {5126: np.dtype("<f4"), 5121: np.dtype("u1"), 5125: np.dtype("<u4")}
+TYPES: dict[int, np.dtype[Any]] = {5126: np.dtype("<f4"), 5121: np.dtype("u1"), 5125: np.dtype("<u4")}
 WIDTHS = {"SCALAR": 1, "VEC3": 3, "VEC4": 4}
 
 

@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Generator
 from pathlib import Path
 
 import numpy as np
@@ -78,6 +79,7 @@ def test_a_batch_that_is_left_does_not_go_on(
     jobs = plan(str(frames / "color"), str(frames / "depth"))
     outcomes = Run(completer=completer, sensor=Sensor(), output=frames / "out").all(jobs, workers)
     assert next(outcomes).state == "written"
+    assert isinstance(outcomes, Generator)
     outcomes.close()
     done = len(list((frames / "out").glob("*.json")))
     assert 1 <= done <= 1 + workers < len(jobs)

@@ -18,6 +18,7 @@ from gbpn.config import named
 from gbpn.distribution import SigmaCalibration
 from gbpn.errors import InputError
 from gbpn.predict.engine import EngineModel
+from gbpn.predict.opening import open_completer
 from gbpn.runtime import DepthCompleter
 from gbpn.runtime.manifest import FORMAT, MANIFEST, VERSION
 
@@ -179,3 +180,29 @@ def test_switches_that_it_has_not_are_refused_and_those_it_has_are_taken(folder:
             model.complete(image, sparse, camera, **switch)
     with pytest.raises(InputError, match="needs intrinsics"):
         model.complete(image, sparse)
+
+
+def opened(weights: Path, engine: str = "onnxruntime", **options: Any) -> gbpn.DepthCompleter:
+    """By the words of the command line."""
+    words = {"device": "auto", "solver": "gbp", "iterations": None, "outliers": "drop", **options}
+    return open_completer(str(weights), engine=engine, **words)
+
+
+def test_the_command_line_opens_a_folder_or_says_how_to_get_one(folder: Path, tmp_path: Path) -> None:
+    completer = opened(folder)
+    assert isinstance(completer.model, EngineModel)
+    assert completer.outliers == "keep"  # an exported model cannot look for them
+    assert completer.iterations == (2,)
+    assert opened(folder, iterations="3").iterations == (3,)
+    direct = DepthCompleter(folder, threads=1)(*frame())
+    np.testing.assert_allclose(completer(*frame()).depth, direct.depth, rtol=1e-5)
+    for wrong, message in (
+        ({"weights": tmp_path / "none"}, "gbpn export"),
+        ({"device": "cuda"}, "on the CPU"),
+        ({"solver": "exact"}, "on the CPU"),
+        ({"iterations": "few"}, "counts such as 5"),
+        ({"iterations": "1,2"}, "as many counts"),
+        ({"engine": "other"}, "engine must be one of"),
+    ):
+        with pytest.raises(InputError, match=message):
+            opened(**{"weights": folder, **wrong})
