@@ -184,8 +184,9 @@ Engine = Annotated[
 WorkingSize = Annotated[
     str,
     typer.Option(
+        rich_help_panel=_MODEL,
         help="auto: pictures are completed at the size that suits their focal length and the number of "
-        "measurements, and answered at their own; own: at their own."
+        "measurements, and answered at their own; own: at their own.",
     ),
 ]
 Precision = Annotated[

@@ -271,7 +271,7 @@ class DepthCompleter:
         ):
             if name in trained and (low < trained[name][0] or high > trained[name][1]):
                 lowest, highest = trained[name]
-                found = f"{low:g} {name}" if low == high else f"{name} from {low:g} to {high:g}{unit}"
+                found = f"{low:g} {name}" if low == high else f"{name} from {low:.3g} to {high:.3g}{unit}"
                 yield (
                     f"{found}: these weights were trained for {lowest:g} to {highest:g}{unit}, "
                     "expect more error than sigma says"
