@@ -8,10 +8,10 @@ command. At the end all objects are compared byte for byte, and the tables witho
 
 The resident memory of every process is looked at once a second: driver, actors, raylets, Ray's server and
 agents, in both runs. It is flat if
-- no process that lived for 30 s after its start has a tenth more in its last quarter than in its second
-  (medians; a start ends where 80 % of the last are reached, at the latest after a third of its life), and
-- none of the disturbed run, however short its life, ever had a tenth more than the largest of its kind
-  in the undisturbed run.
+- no process that lived for 30 s after its start has a tenth (or 16 MB) more in its last quarter than in its
+  second (medians; a start ends where 80 % of the last are reached, or after a third of its life), and
+- none of the disturbed run, however short its life, ever had a tenth (or 16 MB) more than the largest of its
+  kind in the undisturbed run.
 """
 
 from __future__ import annotations
@@ -50,16 +50,16 @@ from gbpn.scale.storage import Storage, base_name, joined  # noqa: E402
 DETECTION = {"health_check_period_ms": 3000, "health_check_failure_threshold": 4}
 """How fast Ray notices that a raylet is gone; not so fast that a busy machine counts as dead."""
 TIMES = {"seconds", "seconds_read", "seconds_network", "seconds_inference", "seconds_write", "worker"}
-FLAT = 0.1
-"""Share of its memory by which a process may grow."""
+FLAT, SLACK = 0.1, 16e6
+"""Share of its memory by which a process may grow, or bytes, for the small ones: Ray remembers the dead."""
 LIFE = 30
 """Looks, one a second, after which a process is judged by its own past."""
 STARTED = 0.8
 """Share of its last memory at which a process counts as started."""
 ROLES = {
-    "ray::MapWorker": "actor", "ray::": "other worker", "default_worker": "other worker",
-    "raylet/raylet": "raylet", "gcs_server": "gcs", "agent": "agent", "log_monitor": "agent",
-    "monitor.py": "agent", "dashboard": "agent",
+    "raylet/raylet": "raylet", "gcs_server": "gcs", "ray::MapWorker": "actor", "ray::": "other worker",
+    "default_worker": "other worker", "agent": "agent", "log_monitor": "agent", "monitor.py": "agent",
+    "dashboard": "agent",
 }  # fmt: skip
 """What a process of Ray is, by a word of its command."""
 
@@ -84,15 +84,15 @@ class Memory:
             if (kind := role(process, driver)) and size:  # the dead have nothing
                 self.seen[kind, process.pid].append(size)
 
-    def peaks(self) -> dict[str, int]:
+    def peaks(self) -> collections.defaultdict[str, int]:
         """The most that any process of a role had."""
-        found: dict[str, int] = collections.defaultdict(int)
+        found = collections.defaultdict[str, int](int)
         for (kind, _), sizes in self.seen.items():
             found[kind] = max(found[kind], *sizes)
         return found
 
-    def growth(self) -> dict[str, list[float]]:
-        """Of the processes that lived long: what they grew by from their second to their last quarter."""
+    def growth(self) -> dict[str, list[tuple[float, float]]]:
+        """Of the processes that lived long: medians of their second and of their last quarter."""
         found = collections.defaultdict(list)
         for (kind, _), sizes in self.seen.items():
             last = statistics.median(sizes[-max(1, len(sizes) // 4) :])
@@ -101,26 +101,28 @@ class Memory:
             if len(life) >= LIFE:
                 quarter = len(life) // 4
                 early = statistics.median(life[quarter : 2 * quarter])
-                found[kind].append(round(statistics.median(life[-quarter:]) / early - 1, 3))
+                found[kind].append((early, statistics.median(life[-quarter:])))
         return dict(found)
 
 
 def judged(calm: Memory, disturbed: Memory) -> dict[str, Any]:
-    """Memory of both runs by role, and whether it is flat."""
+    """Memory of both runs by role, the most that anything grew, and whether it is flat."""
     before, after = calm.peaks(), disturbed.peaks()
-    roles = {}
-    for kind in sorted(before):
+    roles, flat = {}, True
+    for kind in sorted({*before, *after}):
+        lives = [*calm.growth().get(kind, []), *disturbed.growth().get(kind, [])]
+        pairs = [*lives, (before.get(kind, after[kind]), after[kind])]
+        flat = flat and all(late - early <= max(FLAT * early, SLACK) for early, late in pairs)
         roles[kind] = {
             "processes": [sum(k == kind for k, _ in run.seen) for run in (calm, disturbed)],
+            "judged_by_own_past": len(lives),
+            "largest_growth_in_a_life": max(
+                (round(late / early - 1, 3) for early, late in lives), default=None
+            ),
+            "the_same_mb": max((round((late - early) / 1e6, 1) for early, late in lives), default=None),
             "peak_mb": [round(run.get(kind, 0) / 1e6) for run in (before, after)],
-            "peak_grew": round(after.get(kind, 0) / before[kind] - 1, 3),
-            "grew_undisturbed": sorted(calm.growth().get(kind, [])),
-            "grew_disturbed": sorted(disturbed.growth().get(kind, [])),
         }
-    largest = max(
-        max([one["peak_grew"], *one["grew_undisturbed"], *one["grew_disturbed"]]) for one in roles.values()
-    )
-    return {"roles": roles, "largest_growth": largest, "flat": largest <= FLAT}
+    return {"roles": roles, "flat": flat}
 
 
 def own_processes(wanted: list[str]) -> Iterator[psutil.Process]:

@@ -75,6 +75,7 @@ def test_killed_actors_raylets_and_drivers_change_nothing() -> None:
     assert result["kills"] == {"actor": 2, "raylet": 1, "driver": 1}
     assert result["objects_identical"]
     assert (result["duplicates"], result["losses"]) == (0, 0)
+    assert {"driver", "actor", "raylet", "gcs"} <= set(result["memory"]["roles"])
 
 
 def test_the_driver_hands_out_a_bounded_number_of_ranges() -> None:
