@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 import weakref
 from typing import Any
 
 import numpy as np
 import pytest
-from talking import PIXELS, TABLE, Client, opened, running, session_of
+from talking import PIXELS, TABLE, Client, opened, png, running, session_of, small
 
 import gbpn
 from gbpn import scenes
 from gbpn.pipeline import ImageEncoding
 from gbpn.predict.session import Session
 from gbpn.studio import answers, protocol
+from gbpn.studio.fields import Kept
 from gbpn.studio.limits import Limits
+from gbpn.studio.page import Page
+from gbpn.studio.workers import Workers
 
 
 def test_pages_that_are_not_kept_are_drawn_again(thin: gbpn.DepthCompleter) -> None:
@@ -56,6 +60,28 @@ def test_fields_are_held_by_kept_pages_and_running_computations_only(
             client.__exit__()
     assert len(most) > 2 * pages  # drawn again for nearly every question
     assert max(most) <= kept + workers
+
+
+def test_what_waits_is_forgotten_when_another_picture_is_opened(thin: gbpn.DepthCompleter) -> None:
+    """Uploads are large: of one page, a single one waits."""
+
+    async def waiting() -> list[Any]:
+        async def send(message: Any) -> None:
+            raise AssertionError(message)
+
+        workers = Workers(1)
+        page = Page(thin, "default", workers, Kept(PIXELS), Limits(), send)
+        upload = {"name": "x", "depth_type": "", "scale": 0.0, "camera": [], "camera_type": ""}
+        for number in range(40):
+            await page.receive(protocol.OpenUpload(id=number, picture=png(small()), **upload))
+            await page.receive(protocol.Suggest(id=number, count=1))
+        workers.close()
+        return list(page._waiting)
+
+    assert [(type(one), one.id) for one in asyncio.run(waiting())] == [
+        (protocol.OpenUpload, 39),
+        (protocol.Suggest, 39),
+    ]
 
 
 def test_those_who_wait_are_told(thin: gbpn.DepthCompleter) -> None:
