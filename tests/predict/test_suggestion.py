@@ -168,3 +168,33 @@ def test_the_second_is_sought_as_if_the_first_had_been_measured(height: int, wid
     assert gains[second.y * width + second.x] == pytest.approx(gains.max(), rel=1e-4)
     total = float((std.astype(np.float64) ** 2).sum())
     assert second.gain == pytest.approx(gains.max() / total, rel=1e-3)
+
+
+def test_links_are_those_that_inference_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where the density of the measurements has changed them."""
+    torch.manual_seed(0)
+    model = gbpn.build("small-prior", width=0.5).fuse()
+    for name, values in model.named_parameters():
+        if name.endswith("response.constant"):
+            values.data.add_(0.1)  # as training may leave it: every kind of precision changes
+    session = gbpn.DepthCompleter(model).session(np.zeros((32, 64, 3), np.uint8), [60, 60, 31, 15])
+    session.add([5, 40], [6, 20], [2.0, 3.0])
+    seen: list[torch.Tensor] = []
+
+    def looking(
+        links: torch.Tensor, measured: torch.Tensor, unary: torch.Tensor, *rest: object
+    ) -> list[object]:
+        seen.extend((links, measured, unary))
+        return []
+
+    monkeypatch.setattr("gbpn.predict.session.suggest", looking)
+    session.suggest()
+    field = session.stages()[-1].field
+    edges = field.local.directed().weight[:, -1]
+    np.testing.assert_array_equal(seen[0].numpy(), session._encoding.padded.cropped(edges).numpy())
+    there = seen[1] > 0
+    assert int(there.sum()) == 2
+    np.testing.assert_array_equal(seen[2][there].numpy(), seen[1][there].numpy())
+    assert not torch.equal(
+        seen[0], session._encoding.padded.cropped(session._last.parameters.local.directed().weight[:, -1])
+    )

@@ -230,6 +230,7 @@ class Session:
             parameters, measured = self._last.parameters, self._last.field.weight
             std = answer.std if answer.calibrated else answer.mean * answer.belief_precision.rsqrt()
             std = torch.where(answer.observed, std, 0.0)
+        parameters = parameters.responding(measured > 0)  # as inference reads them
         links = parameters.local.directed().weight[:, -1]  # [1, 4, E, H', W']
         return suggest(crop(links), crop(measured), crop(parameters.unary), std, count)
 
