@@ -13,7 +13,7 @@ template <class T> using Four = typename PackOf<T, 4>::type;  // of a pixel and 
 // corner.
 template <class T> struct Place {
     int32_t corner[chunk];
-    T up[chunk], down[chunk], right[chunk];  // shares of the rows, and of the right column
+    T down[chunk], right[chunk];
 
     // A sender outside reads the zero border.
     void find(const T *rows, const T *columns, int64_t y, int64_t x, int64_t height, int64_t width,
@@ -38,9 +38,7 @@ template <class T> struct Place {
         const V safe_row = where_positive(inside, row, none),
                 safe_column = where_positive(inside, column, none);
         const V top = floor_of(safe_row), left = floor_of(safe_column);
-        const V below = safe_row - top;
-        store(up + i, 1 - below);
-        store(down + i, below);
+        store(down + i, safe_row - top);
         store(right + i, safe_column - left);
         const int32_t row_length = static_cast<int32_t>(width + 2);
         if constexpr (sizeof(V) == sizeof(T)) {
@@ -119,7 +117,7 @@ template <class T> void nonlocal_step(const NonLocal<T> &s) {
     const T rho = s.reweighting, scale = 1 / rho;
     const int64_t stride = 2 * (s.width + 2);
     Place<T> place;
-    alignas(64) T pairs[4 * chunk], sum[2][chunk];
+    alignas(64) T heard[2 * chunk], sum[2][chunk];
     for (int64_t y = 0; y < s.height; ++y)
         for (int64_t x = 0; x < s.width; x += chunk) {
             const int count = static_cast<int>(s.width - x < chunk ? s.width - x : chunk);
@@ -128,17 +126,16 @@ template <class T> void nonlocal_step(const NonLocal<T> &s) {
             for (int k = 0; k < s.count; ++k) {
                 place.find(s.edge.offset[k][0] + at, s.edge.offset[k][1] + at, y, x, s.height, s.width,
                            count);
-                // Pixel by pixel only what is scattered in memory: a pair of columns, between two rows.
                 for (int i = 0; i < count; ++i) {
-                    const T *corner = s.field + 2 * static_cast<int64_t>(place.corner[i]);
-                    store(pairs + 4 * i, load<Four<T>>(corner) * place.up[i] +
-                                             load<Four<T>>(corner + stride) * place.down[i]);
+                    const T *upper = s.field + 2 * static_cast<int64_t>(place.corner[i]);
+                    const Four<T> column = load<Four<T>>(upper) * (1 - place.down[i]) +
+                                           load<Four<T>>(upper + stride) * place.down[i];
+                    store_two<T>(heard + 2 * i, across<T>(column, shares<T>(place.right[i])));
                 }
                 const T *weights = s.edge.weight[k] + at, *differences = s.edge.difference[k] + at;
                 for (int i = 0; i < count; ++i) {
-                    const T *pair = pairs + 4 * i, right = place.right[i], left = 1 - right;
-                    const T information = pair[0] * left + pair[2] * right;
-                    const T precision = pair[1] * left + pair[3] * right, weight = scale * weights[i];
+                    const T information = heard[2 * i], precision = heard[2 * i + 1],
+                            weight = scale * weights[i];
                     const T gain = weight / (weight + precision);
                     const bool informed = precision > 0;
                     sum[0][i] += informed ? gain * (information + precision * differences[i]) : T(0);
