@@ -17,6 +17,7 @@ import pytest
 import gbpn
 from gbpn.atomic_files import PARTIAL, checksum, hidden_folder, remove_leftovers
 from gbpn.errors import GbpnError
+from gbpn.formats.colmap import read_model
 from gbpn.predict.completed import CompletedDepth
 from gbpn.predict.jobs import Outcome, Run, plan
 from gbpn.predict.sources import Sensor
@@ -94,6 +95,47 @@ def test_a_damaged_archive_is_one_failed_frame(frames: Path, completer: gbpn.Dep
     outcomes = complete(frames, completer)
     assert states(outcomes) == ["written", "failed", "written"]
     assert len(outcomes[1].message) <= 501
+
+
+def test_a_frame_is_done_again_if_its_camera_or_the_precision_changes(
+    frames: Path, completer: gbpn.DepthCompleter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The name of a camera file is not its contents."""
+    jobs = plan(str(frames / "color"), str(frames / "depth"))
+    camera = frames / "K.txt"
+
+    def run() -> list[str]:
+        one = Run(completer=completer, sensor=Sensor(intrinsics=camera), output=frames / "out")
+        return states(list(one.all(jobs)))
+
+    camera.write_text("50 50 28 20\n")
+    assert run() == ["written"] * 3
+    assert run() == ["kept"] * 3
+    os.utime(camera)
+    assert run() == ["kept"] * 3
+    camera.write_text("60 50 28 20\n")
+    assert run() == ["written"] * 3
+    monkeypatch.setattr(completer.model, "precision", "bfloat16")
+    assert run() == ["written"] * 3
+
+
+def test_settings_of_a_sensor_know_its_files_by_contents(tmp_path: Path) -> None:
+    (tmp_path / "calib").mkdir()
+    for name in ("cameras", "images", "points3D"):
+        (tmp_path / f"{name}.txt").write_text("# nothing\n")
+
+    def settings() -> dict[str, object]:
+        model = read_model(tmp_path)
+        return Sensor(calib=tmp_path / "calib", reconstruction=model, sigma=0.1).settings()
+
+    (tmp_path / "calib" / "calib_cam_to_cam.txt").write_text("P2: 1")
+    first = settings()
+    assert first == settings() == json.loads(json.dumps(first))
+    (tmp_path / "calib" / "calib_cam_to_cam.txt").write_text("P2: 2")
+    second = settings()
+    assert {name for name in first if first[name] != second[name]} == {"calib"}
+    (tmp_path / "points3D.txt").write_text("# another\n")
+    assert {name for name in first if settings()[name] != second[name]} == {"reconstruction"}
 
 
 @pytest.mark.parametrize("damage", ["empty", "altered", "missing", "longer"])

@@ -17,6 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from gbpn.atomic_files import checksum
 from gbpn.border import reading, require_size, shown
 from gbpn.camera import fitted_intrinsics
 from gbpn.errors import DatasetError, InputError
@@ -100,6 +101,8 @@ class Reconstruction:
     """Sorted by name."""
     points: dict[int, np.ndarray]
     """id → x, y, z, mean reprojection error in pixels."""
+    checksum: str = ""
+    """Of the files that it was read from."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,7 +130,10 @@ def read_model(folder: str | Path) -> Reconstruction:
                 _whole(reader, file) for reader, file in zip(readers, files, strict=True)
             )
             return Reconstruction(
-                cameras=cameras, pictures=sorted(pictures, key=lambda picture: picture.name), points=points
+                cameras=cameras,
+                pictures=sorted(pictures, key=lambda picture: picture.name),
+                points=points,
+                checksum=" ".join(_whole(checksum, file) for file in files),
             )
     raise DatasetError(f"{shown(folder)}: expected cameras, images and points3D, all .bin or all .txt")
 

@@ -13,7 +13,6 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 import numpy as np
-from torch import Tensor
 
 from gbpn.atomic_files import checksum, remove_leftovers, write_text
 from gbpn.errors import GbpnError, InputError
@@ -283,11 +282,6 @@ class Run:
     def identity(self) -> dict[str, Any]:
         """What an answer depends on besides its own inputs."""
         completer = self.completer
-        settings = {
-            name: value.tolist() if isinstance(value, Tensor) else str(value)
-            for name, value in vars(self.sensor).items()
-            if name != "reconstruction"
-        }
         stream = completer.settings() if isinstance(completer, StreamCompleter) else {}
         return {
             **stream,
@@ -296,12 +290,13 @@ class Run:
             "iterations": list(completer.iterations),
             "solver": completer.solver,
             "outliers": completer.outliers,
+            "precision": completer.model.precision,
             "working_size": completer.working_size,
             "cloud": self.cloud,
             "also": list(self.also),
             "max_sigma": str(self.max_sigma),
             "keep_measured": self.keep_measured,
-            "settings": settings,
+            "settings": self.sensor.settings(),
         }
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from gbpn.atomic_files import checksum
 from gbpn.camera import fitted_intrinsics
 from gbpn.errors import InputError
 from gbpn.formats import colmap
@@ -151,6 +152,10 @@ class Sensor:
             to_image=self.depth_extrinsics,
         )
 
+    def settings(self) -> dict[str, Any]:
+        """What measurements depend on besides each frame's own files, as plain data; files by contents."""
+        return {name: _plain_setting(value) for name, value in vars(self).items()}
+
     def rating_files(self, of: Path) -> list[Path]:
         """The files besides its own that say how good a frame's measurements are."""
         sensor = self.depth_sensor(of)
@@ -223,6 +228,17 @@ def _with_points(found: Measurements, more: Tensor) -> Measurements:
         weight=None if found.weight is None else torch.where(there, 1.0, found.weight),
         areas=None,
     )
+
+
+def _plain_setting(value: Any) -> Any:
+    if isinstance(value, Tensor):
+        return value.tolist()
+    if isinstance(value, colmap.Reconstruction):
+        return value.checksum
+    if isinstance(value, Path):
+        files = [value] if value.is_file() else sorted(value.glob("calib*.txt"))  # KITTI's are a folder
+        return " ".join([str(value), *map(checksum, files)])
+    return str(value)
 
 
 def _file_of(place: Path, frame: Path, option: str) -> Path:
