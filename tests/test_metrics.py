@@ -112,7 +112,7 @@ def test_wrong_shapes_say_what_to_do() -> None:
 
 def by_numpy(d: np.ndarray, t: np.ndarray) -> dict[str, float]:
     """Plain loops-free restatement on one sample, float64."""
-    keep = t > 1e-4
+    keep = t > 0
     d, t = d[keep].astype(np.float64), t[keep].astype(np.float64)
     ratio = np.maximum(d / (t + 1e-8), t / (d + 1e-8))  # the released guard of every denominator
     out = {
@@ -131,7 +131,7 @@ def by_numpy(d: np.ndarray, t: np.ndarray) -> dict[str, float]:
 
 
 @given(st.integers(0, 10_000))
-@example(559)  # a target just above the limit of what counts
+@example(559)  # a target of a tenth of a millimetre
 @settings(max_examples=30, deadline=None)
 def test_equals_an_independent_numpy_version(seed) -> None:
     prediction, target, _ = batch(seed)
