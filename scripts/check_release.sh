@@ -20,7 +20,7 @@ start=$(date +%s)
 since "$start"
 "$work/build/bin/python" -m twine check --strict "$work"/dist/*
 ls -l "$work/dist" | awk 'NR > 1 {print "   " $5 / 1e6 " MB " $9}'
-"$work/build/bin/python" -m zipfile -l "$work"/dist/*.whl | grep -q '_native' || { echo "the wheel has no kernels"; exit 1; }
+"$work/build/bin/python" -m zipfile -l "$work"/dist/*.whl | grep '_native' >/dev/null || { echo "the wheel has no kernels"; exit 1; }
 
 check() { # environment, file, and what to prefix the installation with
   local place=$1 file=$2
