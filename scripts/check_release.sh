@@ -31,7 +31,8 @@ check() { # environment, file, and what to prefix the installation with
   since "$start"
   (
     cd "$work"
-    "$work/$place/bin/gbpn" doctor | tee "doctor-$place.txt" | head -4
+    "$work/$place/bin/gbpn" doctor >"doctor-$place.txt"
+    head -4 "doctor-$place.txt"
     grep -q 'C++' "doctor-$place.txt" || { echo "the kernels are missing"; exit 1; }
     start=$(date +%s)
     "$work/$place/bin/gbpn" demo -o "demo-$place" | tail -4

@@ -263,7 +263,7 @@ def test_globs_and_lists(tmp_path: Path) -> None:
         write_picture(tmp_path / capture / "rgb" / "0.jpg", 32, 40)
         (tmp_path / capture / "sparse").mkdir()
         np.savez(tmp_path / capture / "sparse" / "0.npz", depth=np.ones((32, 40)))
-    with pytest.warns(UserWarning, match="60° is assumed"):
+    with pytest.warns(UserWarning, match="60° along the longer side is assumed"):
         dataset = open_dataset("folder", str(tmp_path / "*" / "rgb" / "*.jpg"))
     assert dataset.names == ["one/rgb/0", "two/rgb/0"]
     assert float(dataset.load(1).sparse.sum()) == 32 * 40

@@ -54,7 +54,7 @@ def test_one_image(gbpn: Command, scene: Path, completer, depth: np.ndarray) -> 
         "complete", scene / "image.png", scene / "depth.png", "--scale", 1000, "-o", scene / "out"
     )
     assert code == 0, told
-    assert "60° is assumed" in told
+    assert "60° along the longer side is assumed" in told
     assert files(scene / "out") == OUTPUTS
     assert all(str(scene / "out" / name) in told for name in OUTPUTS)
     assert {p.name: p.read_bytes() for p in scene.iterdir() if p.is_file()} == before

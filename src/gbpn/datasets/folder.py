@@ -94,7 +94,7 @@ class FolderDataset:
                 self._require_targets(root, split)
         if any(files.intrinsics is None for files in self._files):
             warnings.warn(
-                f"{root}: no intrinsics file for some frames; a horizontal view of 60° is assumed",
+                f"{root}: no intrinsics file for some frames; 60° along the longer side is assumed",
                 stacklevel=2,
             )
 

@@ -247,13 +247,13 @@ class DepthCompleter:
         height, width = inputs.size
         trained = self.model.card.get("trained_for", {})
         if (factor := self._scale(inputs)) != 1:
-            told = f"{height}×{width} is completed at {factor:.2f} of its size and answered at its own: "
+            told = f"{width}×{height} is completed at {factor:.2f} of its size and answered at its own: "
             if factor == resizing.reduction(height, width):
                 yield told + f"images above {resizing.MOST_PIXELS / 1e6:.1f} megapixels are reduced"
             else:
                 yield told + (
                     f"the weights know focal lengths of about {trained['focal']:g} pixels "
-                    "(working size own: not done)"
+                    "(--working-size own switches this off)"
                 )
         x, y = float(inputs.intrinsics[0, 2]), float(inputs.intrinsics[1, 2])
         if not (0 <= x < width and 0 <= y < height):

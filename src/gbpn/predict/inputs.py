@@ -319,7 +319,8 @@ def _guessed(image: Any, height: int, width: int) -> tuple[Tensor, str]:
     guess = default_intrinsics(height, width)
     focal = _exif_focal(image, max(height, width))
     if focal is None:
-        return guess, "camera not given: a field of view of 60° is assumed (give intrinsics to be exact)"
+        told = "camera not given: a field of view of 60° along the longer side is assumed"
+        return guess, f"{told} (give intrinsics to be exact)"
     guess[0, 0] = guess[1, 1] = focal
     return guess, f"camera from EXIF: focal length {focal:.0f} pixels"
 

@@ -82,7 +82,7 @@ class DepthCompleter:
 
         image       [H, W, 3] RGB, uint8, uint16 or float in [0, 1]
         sparse      [H, W] metres (0 or NaN: not measured), or points [N, 3] of x, y (pixels) and depth
-        intrinsics  fx, fy, cx, cy; a 3×3 matrix; None: a field of view of 60° is assumed
+        intrinsics  fx, fy, cx, cy; a 3×3 matrix; None: 60° along the longer side is assumed
         """
         planes = as_image(image)
         _, height, width = planes.shape

@@ -73,7 +73,7 @@ def as_intrinsics(intrinsics: Any, height: int, width: int) -> tuple[Array, str 
     if intrinsics is None:
         focal = max(height, width) / (2 * math.tan(_FIELD_OF_VIEW / 2))
         guess = (focal, focal, (width - 1) / 2, (height - 1) / 2)
-        return _matrix(*guess), "camera not given: a field of view of 60° is assumed"
+        return _matrix(*guess), "camera not given: a field of view of 60° along the longer side is assumed"
     values = np.squeeze(np.asarray(intrinsics, dtype=np.float64))
     if values.shape not in ((4,), (3, 3)):
         raise InputError(f"intrinsics must be fx, fy, cx, cy or a 3×3 matrix; got {list(values.shape)}")
