@@ -17,7 +17,7 @@ import torch
 
 import gbpn
 from gbpn.datasets import open_dataset
-from gbpn.distribution import LEVEL, LEVEL_QUANTILE
+from gbpn.held_out import LEVEL, LEVEL_QUANTILE
 from gbpn.metrics import valid
 from gbpn.sample import Sample
 from gbpn.sensors.sampling import sparsify

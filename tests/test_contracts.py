@@ -17,6 +17,7 @@ from source_files import PACKAGE, ROOT, sources
 
 LAYERS = {
     "ground": (
+        "agreement",
         "atomic_files",
         "backends",
         "border",

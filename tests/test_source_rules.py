@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
+import importlib.util
 import re
 from collections import defaultdict
 from collections.abc import Iterator
 
-from source_files import parsed
+from source_files import ROOT, parsed
 
 CONFIGURATIONS = {
     "KittiAugmentation",
@@ -279,3 +280,18 @@ def configurations_set(tree: ast.Module) -> list[int]:
 def test_the_configuration_of_a_model_is_never_changed_from_outside() -> None:
     assert not {file: lines for file, tree in parsed().items() if (lines := configurations_set(tree))}
     assert configurations_set(ast.parse("model.config = other\nself.network.config = other")) == [1, 2]
+
+
+def _imported(tree: ast.Module) -> Iterator[tuple[str, str]]:
+    """Module and name of every import from the package."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "gbpn":
+            yield from ((node.module or "", alias.name) for alias in node.names)
+
+
+def test_scripts_import_what_there_is() -> None:
+    """Scripts are run now and then only; a name that moved must not wait for that."""
+    for place in sorted((*(ROOT / "scripts").rglob("*.py"), *(ROOT / "examples").rglob("*.py"))):
+        for module, name in _imported(ast.parse(place.read_text(encoding="utf-8"))):
+            known = hasattr(importlib.import_module(module), name)
+            assert known or importlib.util.find_spec(f"{module}.{name}"), f"{place.name}: {module}.{name}"

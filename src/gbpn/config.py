@@ -134,6 +134,8 @@ class ModelConfig:
     density: int = 0
     """Hidden channels of the function by which the density of the measurements changes the field; 0 leaves it
     out."""
+    agreement_trust: float = 1.0
+    """Largest factor of the measurements' precision, where neighbouring ones agree; see `gbpn.agreement`."""
     second_stage: str = "fusion"
     """"fusion": the paper's second U-Net; "refine": a narrow network that corrects the first field."""
     refine_widths: tuple[int, ...] = (32, 48, 64, 96)
@@ -161,6 +163,10 @@ class ModelConfig:
             raise InputError(f"config window must be odd; got {self.window}")
         if not isinstance(self.contrast, int | float) or self.contrast < 0:
             raise InputError(f"config contrast must be a number, 0 or more; got {self.contrast!r}")
+        if not isinstance(self.agreement_trust, int | float) or self.agreement_trust < 1:
+            raise InputError(
+                f"config agreement_trust must be a number, 1 or more; got {self.agreement_trust!r}"
+            )
         if self.prior and (self.depth_scale != "log" or self.solver != "gbp"):
             raise InputError(
                 "config prior=True needs solver='gbp' and depth_scale='log': the map's steps are differences "

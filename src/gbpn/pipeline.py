@@ -16,7 +16,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from gbpn import outliers, sigma_check
+from gbpn import agreement, outliers, sigma_check
 from gbpn.areas import AreaGrid, centre_depths
 from gbpn.camera import flipped
 from gbpn.config import ModelConfig
@@ -47,6 +47,16 @@ class SparseDepth:
     """[B, 1, H, W] metres of noise beyond what the network expects of a measurement."""
     weight: Tensor | None = None
     """[B, 1, H, W] in [0, 1]: what is left of a measurement's precision, for sensors that state no metres."""
+
+    @property
+    def agreement(self) -> Tensor:
+        """[B, 1, 1, 1]: how far neighbouring measurements agree; counted once."""
+        # a tracer cannot enter the lock of a cached property
+        return self._kept_agreement if values_are_known() else agreement.agreement(self.depth)
+
+    @cached_property
+    def _kept_agreement(self) -> Tensor:
+        return agreement.agreement(self.depth)
 
     def without(self, held: Tensor) -> SparseDepth:
         """The measurements that are not `held` out."""
@@ -273,7 +283,10 @@ class Pipeline:
         depth, noise = encoding.padded.padded(sparse.depth), None
         if sparse.std is not None:
             noise = unit.variance(depth, encoding.padded.padded(sparse.std))
-        field = parameters.field(unit.into(depth), measured(depth), noise)
+        trust = None
+        if self.config.agreement_trust != 1:
+            trust = agreement.trust(sparse.agreement, self.config.agreement_trust).to(depth)
+        field = parameters.field(unit.into(depth), measured(depth), noise, trust)
         if sparse.weight is None:
             return field
         return replace(field, weight=field.weight * encoding.padded.padded(sparse.weight).to(field.weight))

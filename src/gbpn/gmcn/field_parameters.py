@@ -69,14 +69,18 @@ class FieldParameters:
     responses: tuple[DensityResponse, ...] = ()
     """What the density of the measurements changes; empty: nothing."""
 
-    def field(self, depth: Tensor, measured: Tensor, noise: Tensor | None = None) -> MRF:
+    def field(
+        self, depth: Tensor, measured: Tensor, noise: Tensor | None = None, trust: Tensor | None = None
+    ) -> MRF:
         """The field with measurements [B, 1, H, W], which count where `measured` holds.
 
-        `noise`: their variance beyond what the network expects, in the field's unit squared.
+        noise  their variance beyond what the network expects, in the field's unit squared
+        trust  factor of the precision that the network gives them
         """
         if self.responses:
-            return self.responding(measured).field(depth, measured, noise)
-        unary = self.unary if noise is None else self.unary / (1 + self.unary * noise)
+            return self.responding(measured).field(depth, measured, noise, trust)
+        unary = self.unary if trust is None else self.unary * trust
+        unary = unary if noise is None else unary / (1 + unary * noise)
         return MRF(
             depth=depth,
             weight=torch.where(measured, unary, torch.zeros_like(unary)),

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gbpn import agreement
 from gbpn.errors import InputError
 from gbpn.held_out import drawn_patches, explain, factor_of_few
 from gbpn.runtime.answer import CompletedMaps, sigmoid, stated_std
@@ -115,7 +116,9 @@ class DepthCompleter:
         counted = unit.into(depth)
         if (respond := self._networks.get("field")) is not None:
             drawn = {**drawn, **respond({**drawn, "measured": there.astype(np.float32)})}
-        beliefs = self._infer(0, drawn, counted, there, None)
+        trust = agreement.trust(agreement.agreement(sparse), self.config.agreement_trust)
+        weight = np.where(there, np.float32(trust), np.float32(0))
+        beliefs = self._infer(0, drawn, counted, weight, None)
         if (redraw := self._networks.get("second")) is not None:
             confidence = sigmoid(self._logit(beliefs, drawn))
             nothing = np.float32(0)
@@ -126,7 +129,7 @@ class DepthCompleter:
             }
             given = {**drawn, **seen, "image": frame.image, "intrinsics": frame.intrinsics}
             drawn = redraw(given)
-            beliefs = self._infer(1, drawn, counted, there, beliefs.messages)
+            beliefs = self._infer(1, drawn, counted, weight, beliefs.messages)
         maps = unit.out(beliefs.mean), self._logit(beliefs, drawn), beliefs.precision
         return _Maps(*(np.ascontiguousarray(frame.cropped(values)[0, 0]) for values in maps))
 
@@ -135,13 +138,14 @@ class DepthCompleter:
         stage: int,
         drawn: dict[str, Array],
         depth: Array,
-        there: Array,
+        weight: Array,
         messages: dict[str, Array] | None,
     ) -> Beliefs:
+        """`weight` multiplies the precision that the network gives to measurements."""
         return infer(
             drawn,
             depth,
-            np.where(there, drawn["unary"], np.float32(0)),
+            weight * drawn["unary"],
             messages,
             iterations=self.iterations[stage],
             steps=self.config.nonlocal_steps,

@@ -1,0 +1,56 @@
+"""How far neighbouring measurements agree, and so how far they can be trusted; for torch and NumPy alike.
+
+A surface hardly changes its depth from one pixel to the next. Where most pairs of measured neighbours differ
+by less than a per cent, the sensor has little noise, and its measurements deserve more weight than a network
+gives them that has met noisy ones in training. Scattered points have no neighbours to contradict them; noise
+of single points then matters less than what they say of their surroundings.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+__all__ = ["agreement", "trust"]
+
+Maps = TypeVar("Maps")
+"""A tensor or an array."""
+
+_CLOSE = 1.01
+"""Neighbours agree whose larger depth is less than this times the smaller one."""
+_USUAL, _PAIRS = 1.0, 20.0
+"""Agreement of measurements without neighbours, and how many pairs weigh as much as this assumption."""
+_NOISY, _CLEAN = 0.35, 0.65
+"""Agreement at which measurements are trusted as the network says, and as far as they ever are: pairs agree
+to 0.76 and more in rooms and streets as sensors see them, to 0.6 with 1 % of noise and to 0.4 with 2 %."""
+
+
+def agreement(depth: Maps) -> Maps:
+    """[..., 1, 1] in [0, 1] of depth [..., H, W]: the share of measured neighbours that agree."""
+    close, pairs = _USUAL * _PAIRS, _PAIRS
+    for one, other in _neighbours(depth):
+        larger, smaller = one.clip(other), one.clip(None, other)  # NaN, not measured, is neither
+        close = close + _count(larger < _CLOSE * smaller)
+        pairs = pairs + _count(smaller > 0)
+    return close / pairs  # type: ignore[return-value]
+
+
+def trust(share: Maps, most: float) -> Maps:
+    """Factor of a measurement's precision at this `agreement`, from 1 to `most`."""
+    found: Any = share
+    certainty = ((found - _NOISY) / (_CLEAN - _NOISY)).clip(0, 1)
+    factor: Maps = most**certainty
+    return factor
+
+
+def _neighbours(depth: Any) -> list[tuple[Any, Any]]:
+    """Both ends of all edges to the right, down, and along the diagonals."""
+    return [
+        (depth[..., :, :-1], depth[..., :, 1:]),
+        (depth[..., :-1, :], depth[..., 1:, :]),
+        (depth[..., :-1, :-1], depth[..., 1:, 1:]),
+        (depth[..., :-1, 1:], depth[..., 1:, :-1]),
+    ]
+
+
+def _count(there: Any) -> Any:
+    return there.sum(axis=(-2, -1), keepdims=True)
