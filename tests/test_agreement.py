@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 import gbpn
-from gbpn.agreement import agreement, trust
+from gbpn.agreement import agreement, certainty, trust
 from gbpn.errors import InputError
 from gbpn.pipeline import Pipeline, SparseDepth
 
@@ -28,7 +28,7 @@ def wall(share: float, noise: float, seed: int = 0, size: tuple[int, int] = (64,
 
 
 def factor(sparse: Tensor) -> float:
-    return float(trust(agreement(sparse), MOST))
+    return float(trust(certainty(sparse), MOST))
 
 
 @pytest.mark.parametrize("share", [0.003, 0.05, 0.3, 1.0])
@@ -77,7 +77,10 @@ def test_torch_and_numpy_agree(share: float, noise: float, seed: int, size: tupl
     np.testing.assert_allclose(agreement(sparse), expected, rtol=1e-6)
     np.testing.assert_allclose(agreement(unknown), expected, rtol=1e-6)
     np.testing.assert_allclose(agreement(unknown.numpy()), expected, rtol=1e-6)
-    np.testing.assert_allclose(trust(agreement(sparse), MOST), trust(expected, MOST), rtol=1e-5)
+    np.testing.assert_allclose(certainty(unknown), certainty(sparse.numpy()), atol=1e-6)
+    np.testing.assert_allclose(
+        trust(certainty(sparse), MOST), trust(certainty(sparse.numpy()), MOST), rtol=1e-5
+    )
 
 
 @given(scale=st.sampled_from([0.25, 4.0, 64.0]), noise=st.floats(0, 0.05))
@@ -86,9 +89,22 @@ def test_it_does_not_matter_in_which_unit_depth_is_counted(scale: float, noise: 
     assert torch.equal(agreement(sparse * scale), agreement(sparse))
 
 
+def test_a_street_is_measured_past_what_the_camera_sees() -> None:
+    """Rooms end at ten metres; where every seventh measurement lies beyond, the network's word holds."""
+    near, far = wall(0.5, 0.0), 10 * wall(0.5, 0.0)
+    assert factor(far) == 1.0
+    assert factor(torch.cat([near] * 5 + [far], dim=-1)) == 1.0
+    assert 1.0 < factor(torch.cat([near] * 11 + [far], dim=-1)) < MOST
+    assert factor(torch.cat([near] * 40 + [far], dim=-1)) == MOST
+
+
+def test_no_measurement_is_no_trouble() -> None:
+    assert factor(torch.zeros(1, 1, 8, 8)) == 1.0
+
+
 def test_every_image_of_a_batch_is_judged_by_itself() -> None:
     both = torch.cat((wall(0.5, 0.0), wall(0.5, 0.05)))
-    assert trust(agreement(both), MOST).flatten().tolist() == [MOST, 1.0]
+    assert trust(certainty(both), MOST).flatten().tolist() == [MOST, 1.0]
 
 
 def weights(most: float, sparse: SparseDepth) -> Tensor:

@@ -4,13 +4,16 @@ A surface hardly changes its depth from one pixel to the next. Where most pairs 
 by less than a per cent, the sensor has little noise, and its measurements deserve more weight than a network
 gives them that has met noisy ones in training. Scattered points have no neighbours to contradict them; noise
 of single points then matters less than what they say of their surroundings.
+
+That holds for rooms. A scanner that reaches across a street stands beside the camera and sees past things in
+front of it: some of its points are no part of the picture, and agree with their neighbours all the same.
 """
 
 from __future__ import annotations
 
 from typing import Any, TypeVar
 
-__all__ = ["agreement", "trust"]
+__all__ = ["agreement", "certainty", "trust"]
 
 Maps = TypeVar("Maps")
 """A tensor or an array."""
@@ -22,6 +25,10 @@ _USUAL, _PAIRS = 1.0, 20.0
 _NOISY, _CLEAN = 0.35, 0.65
 """Agreement at which measurements are trusted as the network says, and as far as they ever are: pairs agree
 to 0.76 and more in rooms and streets as sensors see them, to 0.6 with 1 % of noise and to 0.4 with 2 %."""
+_NEAR = 10.0
+"""Metres that depth cameras and scanners of rooms measure."""
+_STREET, _ROOM = 0.85, 0.97
+"""Shares of measurements so near at which they are trusted as the network says, and as far as ever."""
 
 
 def agreement(depth: Maps) -> Maps:
@@ -34,12 +41,23 @@ def agreement(depth: Maps) -> Maps:
     return close / pairs  # type: ignore[return-value]
 
 
-def trust(share: Maps, most: float) -> Maps:
-    """Factor of a measurement's precision at this `agreement`, from 1 to `most`."""
-    found: Any = share
-    certainty = ((found - _NOISY) / (_CLEAN - _NOISY)).clip(0, 1)
-    factor: Maps = most**certainty
+def certainty(depth: Maps) -> Maps:
+    """[..., 1, 1] in [0, 1] of depth [..., H, W] in metres: 1 where neighbours agree and most are near."""
+    metres: Any = depth
+    near = _count((metres > 0) & (metres < _NEAR)) / _count(metres > 0).clip(1)
+    found: Maps = _between(agreement(depth), _NOISY, _CLEAN) * _between(near, _STREET, _ROOM)
+    return found
+
+
+def trust(sure: Maps, most: float) -> Maps:
+    """Factor of a measurement's precision at this `certainty`, from 1 to `most`."""
+    factor: Maps = most**sure  # type: ignore[operator]
     return factor
+
+
+def _between(value: Any, low: float, high: float) -> Any:
+    """From 0 at `low` to 1 at `high`."""
+    return ((value - low) / (high - low)).clip(0, 1)
 
 
 def _neighbours(depth: Any) -> list[tuple[Any, Any]]:

@@ -49,14 +49,14 @@ class SparseDepth:
     """[B, 1, H, W] in [0, 1]: what is left of a measurement's precision, for sensors that state no metres."""
 
     @property
-    def agreement(self) -> Tensor:
-        """[B, 1, 1, 1]: how far neighbouring measurements agree; counted once."""
+    def certainty(self) -> Tensor:
+        """[B, 1, 1, 1] in [0, 1]: how far these measurements bear each other out; counted once."""
         # a tracer cannot enter the lock of a cached property
-        return self._kept_agreement if values_are_known() else agreement.agreement(self.depth)
+        return self._kept_certainty if values_are_known() else agreement.certainty(self.depth)
 
     @cached_property
-    def _kept_agreement(self) -> Tensor:
-        return agreement.agreement(self.depth)
+    def _kept_certainty(self) -> Tensor:
+        return agreement.certainty(self.depth)
 
     def without(self, held: Tensor) -> SparseDepth:
         """The measurements that are not `held` out."""
@@ -285,7 +285,7 @@ class Pipeline:
             noise = unit.variance(depth, encoding.padded.padded(sparse.std))
         trust = None
         if self.config.agreement_trust != 1:
-            trust = agreement.trust(sparse.agreement, self.config.agreement_trust).to(depth)
+            trust = agreement.trust(sparse.certainty, self.config.agreement_trust).to(depth)
         field = parameters.field(unit.into(depth), measured(depth), noise, trust)
         if sparse.weight is None:
             return field

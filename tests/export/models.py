@@ -18,7 +18,7 @@ THIN: dict[str, dict[str, Any]] = {
     "small-2": {"width": 0.25},
     "gbpn-1": {"width": 0.0625, "dilations": ONE_UNIT},
     "gbpn-2": {"width": 0.0625, "dilations": ONE_UNIT},
-    "small-prior": {"width": 0.25, "iterations": (1, 2), "agreement_trust": 8.0},
+    "small-prior": {"width": 0.25, "iterations": (1, 2), "agreement_trust": 2.0},
 }
 """Configurations that are exported, the default's first, and how they are made small here."""
 SHALLOW: dict[str, Any] = {

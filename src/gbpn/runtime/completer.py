@@ -116,7 +116,7 @@ class DepthCompleter:
         counted = unit.into(depth)
         if (respond := self._networks.get("field")) is not None:
             drawn = {**drawn, **respond({**drawn, "measured": there.astype(np.float32)})}
-        trust = agreement.trust(agreement.agreement(sparse), self.config.agreement_trust)
+        trust = agreement.trust(agreement.certainty(sparse), self.config.agreement_trust)
         weight = np.where(there, np.float32(trust), np.float32(0))
         beliefs = self._infer(0, drawn, counted, weight, None)
         if (redraw := self._networks.get("second")) is not None:
