@@ -143,17 +143,10 @@ def test_gradients_take_the_plain_way(monkeypatch: pytest.MonkeyPatch) -> None:
     assert response.constant.grad.any()
 
 
-def test_same_bits_with_any_number_of_threads() -> None:
+def test_same_bits_with_any_number_of_threads(with_threads) -> None:
     maps, image = head_maps(3, 40, 48)
-    threads = torch.get_num_threads()
-    try:
-        found = []
-        for count in (1, 3):
-            torch.set_num_threads(count)
-            found.append(layout(3).read(maps, image).local.weight)
-        assert torch.equal(*found)
-    finally:
-        torch.set_num_threads(threads)
+    alone, three = (with_threads(n, lambda: layout(3).read(maps, image).local.weight) for n in (1, 3))
+    assert torch.equal(three, alone)
 
 
 def test_what_is_no_number_stays_none() -> None:
