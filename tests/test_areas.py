@@ -143,6 +143,7 @@ def test_an_enlarged_map_shows_the_same_and_a_turned_or_longer_one_does_not(
     assert same_view((rows, columns), size)
     assert not same_view((rows, columns), (size[0], size[1] + 2 * factor + 2))
     assert same_view((rows, columns), (size[0], size[1] + factor - 1))
+    assert same_view((rows, columns), (size[0], size[1] - factor + 1))  # cut by less than one of its pixels
 
 
 def test_a_mean_with_a_hole_is_unknown_and_others_do_not_feel_it() -> None:

@@ -48,6 +48,17 @@ def test_text_model_by_hand(tmp_path: Path) -> None:
     assert not bool(sparse_view(model, model.pictures[1]).sparse.any()), "an image that observes nothing"
 
 
+@pytest.mark.parametrize("end", ["", "\n", "\n\n", "\n\n\n", "\n \n\n\n"])
+@pytest.mark.parametrize("last", ["", "1 2 7"])
+def test_empty_lines_at_the_end_say_nothing(tmp_path: Path, end: str, last: str) -> None:
+    """Whether the last image observes points or none."""
+    write_text(tmp_path)
+    (tmp_path / "images.txt").write_text(IMAGES.rstrip("\n") + (f"\n{last}" if last else "") + end)
+    pictures = read_model(tmp_path).pictures
+    assert [picture.name for picture in pictures] == ["first view.jpg", "second.jpg"]
+    assert [picture.points.tolist() for picture in pictures] == [[7, -1, 8], [7] if last else []]
+
+
 @pytest.mark.parametrize(
     ("model", "parameters"),
     [("SIMPLE_RADIAL", "20 20 15 0.1"), ("RADIAL", "20 20 15 0.1 0"), ("OPENCV", "20 20 20 15 0.1 0 0 0"),
