@@ -63,6 +63,7 @@ ROOMS = {
             "test_model.py",
             "test_outliers.py",
             "test_sigma_check.py",
+            "test_pipeline_laws.py",
             "test_defaults.py",
         ),
     ),
