@@ -63,6 +63,22 @@ def test_the_probability_loss_is_its_definition() -> None:
     assert float(LOSSES["probability"](answer, target)) == pytest.approx(average(wanted), rel=1e-9)
 
 
+@pytest.mark.parametrize("nearly", [0.0, 1e-9])
+def test_an_answer_without_error_pays_for_its_doubt_alone(nearly: float) -> None:
+    answer, target = example()
+    perfect = DepthDistribution(
+        mean=target + nearly,
+        confidence_logit=answer.confidence_logit,
+        belief_precision=answer.belief_precision,
+    )
+    wanted = [
+        average(math.log(1 + math.exp(-c)) for _, _, c in pixels(answer, target, image)) for image in range(3)
+    ]
+    assert float(probability_loss(perfect, target)) == pytest.approx(
+        average(wanted), rel=1e-2 if nearly else 1e-9
+    )
+
+
 @pytest.mark.parametrize("options", [{}, {"alpha1": 0.3, "alpha2": 2.0, "doubt": 0.5, "balance": 0.2}])
 def test_the_scale_free_loss_is_its_definition(options: dict[str, float]) -> None:
     answer, target = example()

@@ -81,7 +81,7 @@ def test_a_suspect_is_dropped_by_the_words_of_the_settings(seed: int) -> None:
     shape = (2, 1, HEIGHT, WIDTH)
     mean, precision, sparse, chance = (torch.rand(shape, generator=draw) for _ in range(4))
     precision = torch.exp(8 * precision - 6) * (precision > 0.15)  # a part of the image is not reached
-    mean = torch.where(precision > 0, torch.exp(mean), torch.nan)
+    mean = torch.where((precision > 0) | (chance > 0.15), torch.exp(mean), torch.nan)  # or any number there
     sparse = torch.exp(8 * sparse - 4)
     suspect = chance < 0.3
     without = DepthDistribution(mean=mean, confidence_logit=mean, belief_precision=precision)

@@ -1,0 +1,150 @@
+"""Sensors one pixel at a time, as their definitions say it, against the fast forms."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from gbpn.sensors import patterns
+from gbpn.sensors.projection import nearest_values, points_to_sparse, remove_see_through
+from gbpn.sensors.speckles import drop_speckles
+
+
+def depths(seed: int, height: int = 9, width: int = 13, share: float = 0.4) -> Tensor:
+    """[1, H, W]: whole numbers of metres, 2 to 6, so that limits are met exactly."""
+    draw = torch.Generator().manual_seed(seed)
+    known = torch.rand(1, height, width, generator=draw) < share
+    return torch.randint(2, 7, (1, height, width), generator=draw).float() * known
+
+
+@given(st.integers(0, 1000), st.integers(0, 3), st.integers(0, 3))
+@settings(max_examples=25)
+def test_a_point_is_seen_through_if_another_nearby_is_nearer_by_more_than_the_step(
+    seed: int, rows: int, columns: int
+) -> None:
+    sparse = depths(seed)
+    found = remove_see_through(sparse, rows=rows, columns=columns, step=0.5)
+    for row, column in torch.nonzero(sparse[0]).tolist():
+        window = sparse[
+            0, max(row - rows, 0) : row + rows + 1, max(column - columns, 0) : column + columns + 1
+        ]
+        nearest = float(window[window > 0].min())
+        here = float(sparse[0, row, column])
+        assert float(found[0, row, column]) == (here if here <= 1.5 * nearest + 1e-5 else 0.0)
+    assert not found[sparse == 0].any()
+
+
+@given(st.integers(0, 1000), st.integers(1, 11), st.integers(1, 15))
+@settings(max_examples=25)
+def test_a_zone_measures_the_mean_of_what_is_known_in_it_at_its_middle(
+    seed: int, rows: int, columns: int
+) -> None:
+    depth = depths(seed)
+    height, width = depth.shape[-2:]
+    found = patterns.time_of_flight(depth, (rows, columns))
+    rows, columns = min(rows, height), min(columns, width)
+    wanted = torch.zeros_like(depth)
+    for i in range(rows):
+        for j in range(columns):
+            zone = depth[
+                0,
+                i * height // rows : math.ceil((i + 1) * height / rows),
+                j * width // columns : math.ceil((j + 1) * width / columns),
+            ]
+            if (zone > 0).any():
+                middle = int((i + 0.5) * height / rows), int((j + 0.5) * width / columns)
+                wanted[0, middle[0], middle[1]] = zone[zone > 0].mean()
+    torch.testing.assert_close(found, wanted, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("side", [1, 2, 4, 50])
+def test_blocks_are_zones_of_so_many_pixels(side: int) -> None:
+    depth = depths(0, 12, 20)
+    zones = (max(12 // side, 1), max(20 // side, 1))
+    assert torch.equal(patterns.block_means(depth, side), patterns.time_of_flight(depth, zones))
+
+
+@given(st.integers(0, 1000))
+@settings(max_examples=25)
+def test_speckles_are_pixels_that_too_few_neighbours_agree_with(seed: int) -> None:
+    depth = depths(seed, share=0.9)
+    found = drop_speckles(depth, neighbours=3, tolerance=0.5, nearest=3.0)
+    height, width = depth.shape[-2:]
+    for row in range(height):
+        for column in range(width):
+            here = float(depth[0, row, column])
+            around = [
+                float(depth[0, y, x])
+                for y in range(max(row - 1, 0), min(row + 2, height))
+                for x in range(max(column - 1, 0), min(column + 2, width))
+                if (y, x) != (row, column)
+            ]
+            agreeing = sum(other > 0 and abs(other - here) <= 0.5 * min(other, here) for other in around)
+            kept = agreeing >= 3 and here >= 3.0
+            assert float(found[0, row, column]) == (here if kept else 0.0)
+
+
+@given(st.integers(0, 1000))
+@settings(max_examples=25)
+def test_each_pixel_has_the_values_of_its_nearest_point(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    height, width, count = 6, 8, 120
+    x, y = rng.uniform(-1.5, width + 0.5, count), rng.uniform(-1.5, height + 0.5, count)
+    depth, values = rng.uniform(1, 9, count), rng.uniform(1, 2, (2, count))
+    found = nearest_values(x, y, depth, values, height, width)
+    for row in range(height):
+        for column in range(width):
+            here = [k for k in range(count) if (round(y[k]), round(x[k])) == (row, column)]
+            wanted = values[:, min(here, key=lambda k: depth[k])] if here else np.zeros(2)
+            np.testing.assert_allclose(found[:, row, column], wanted, rtol=1e-6)
+    inside = (np.rint(x) >= 0) & (np.rint(x) < width) & (np.rint(y) >= 0) & (np.rint(y) < height)
+    points = torch.from_numpy(np.stack([x, y, depth], axis=1)[inside])
+    sparse = points_to_sparse(points, height, width)[0].numpy()
+    np.testing.assert_allclose(sparse, nearest_values(x, y, depth, depth[None], height, width)[0], rtol=1e-6)
+
+
+@pytest.mark.parametrize("lines", [64, 16, 8])
+def test_scan_lines_by_elevation_are_equal_bins_of_the_angle(lines: int) -> None:
+    """Every (64 / lines)-th of 64 between −24.9° and 2°; what is beyond joins the outermost."""
+    depth = 3 + torch.rand(1, 90, 12, generator=torch.Generator().manual_seed(0))
+    matrix = torch.tensor([[60.0, 0.0, 5.5], [0.0, 70.0, 30.2], [0.0, 0.0, 1.0]])
+    found = patterns.elevation_lines(depth, matrix, lines)
+    low, high = math.radians(-24.9), math.radians(2.0)
+    for row in range(90):
+        for column in range(12):
+            x, y = (column - 5.5) / 60, (row - 30.2) / 70
+            angle = math.asin(-y / math.sqrt(x * x + y * y + 1))
+            label = min(max(math.floor((angle - low) / (high - low) * 64), 0), 63)
+            kept = label % (64 // lines) == 0
+            assert bool(found[0, row, column] > 0) == kept, (row, column)
+
+
+def test_corners_are_peaks_of_the_harris_response() -> None:
+    """det − 0.05 trace² of the gradients' covariance over 5 × 5 pixels, one pixel at a time."""
+    draw = torch.Generator().manual_seed(4)
+    image = torch.rand(3, 14, 17, generator=draw)
+    grey = np.pad(image.mean(0).double().numpy(), 1, mode="edge")
+    right, down = (grey[1:-1, 2:] - grey[1:-1, :-2]) / 2, (grey[2:, 1:-1] - grey[:-2, 1:-1]) / 2
+    response = np.zeros((14, 17))
+    for row in range(14):
+        for column in range(17):
+            window = slice(max(row - 2, 0), row + 3), slice(max(column - 2, 0), column + 3)
+            xx, yy, xy = (
+                float((a[window] * b[window]).sum() / 25)
+                for a, b in ((right, right), (down, down), (right, down))
+            )
+            response[row, column] = xx * yy - xy * xy - 0.05 * (xx + yy) ** 2
+    depth = torch.full((1, 14, 17), 2.0)
+    depth[0, :3] = 0  # unknown: no corner is measured there
+    found = patterns.corners(depth, np.random.default_rng(0), image, 10_000)[0].numpy() > 0
+    for row in range(14):
+        for column in range(17):
+            around = response[max(row - 2, 0) : row + 3, max(column - 2, 0) : column + 3]
+            peak = response[row, column] >= around.max() and response[row, column] > 0 and row >= 3
+            assert bool(found[row, column]) == peak, (row, column)
