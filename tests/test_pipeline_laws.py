@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -10,6 +11,7 @@ import torch
 from torch import Tensor
 
 import gbpn
+from gbpn.depth_unit import DepthUnit
 from gbpn.distribution import SigmaCalibration
 from gbpn.pipeline import SparseDepth
 
@@ -158,3 +160,52 @@ def test_measurements_go_together() -> None:
         assert torch.equal(getattr(twice, name)[:2], maps), name
         assert torch.equal(getattr(twice, name)[2:], less.depth if name == "depth" else maps), name
     assert replace(both, std=None).flipped().std is None
+
+
+@torch.no_grad()
+def test_where_nothing_is_known_the_logarithm_of_the_precision_is_that_of_a_billionth() -> None:
+    pipeline = made(confidence="log").pipeline()
+    image, sparse = frame()
+    encoding = pipeline.encode(image)
+    result = pipeline.first_stage(encoding, SparseDepth(depth=torch.zeros_like(sparse)))
+    wanted = math.log(1e-9) + encoding.padded.cropped(result.parameters.residual)
+    torch.testing.assert_close(result.distribution.confidence_logit, wanted)
+
+
+class Looking:
+    """In place of a second network: keeps what it is shown and draws the first one's field again."""
+
+    def redraw(self, seen: Any, parameters: Any) -> Any:
+        self.seen = seen
+        return parameters
+
+
+@UNITS
+@pytest.mark.parametrize("empty", [False, True])
+@torch.no_grad()
+def test_the_second_stage_sees_depth_over_the_median_and_zero_where_there_is_none(
+    unit: str, empty: bool
+) -> None:
+    """Multiples of the measurements' median, or metres; in a unit of the field's that is another one, too."""
+    look: Any = Looking()
+    pipeline = replace(made(depth_scale=unit).pipeline(), second=look)
+    image, sparse = frame()
+    given = SparseDepth(depth=torch.zeros_like(sparse) if empty else sparse)
+    encoding = pipeline.encode(image)
+    other = DepthUnit.of(unit, 3 * sparse)
+    first = pipeline.first_stage(encoding, given, unit=other)
+    pipeline.redraw(encoding, given, first)
+    seen, crop = look.seen, encoding.padded.cropped
+    there = given.depth > 0
+    median = float(sparse[sparse > 0].median()) if unit != "metric" and not empty else 1.0
+    torch.testing.assert_close(crop(seen.measured)[there], sparse[there] / median)
+    assert not crop(seen.measured)[~there].any()
+    assert int((seen.measured > 0).sum()) == int(there.sum())  # none in the padding
+    assert torch.equal(seen.image, encoding.padded.image)
+    torch.testing.assert_close(crop(seen.confidence), first.distribution.confidence)
+    if not empty:
+        torch.testing.assert_close(crop(seen.depth) * median, first.distribution.mean)
+    elif unit != "log":
+        assert not seen.depth.any()
+    else:  # 0 in logarithms is one unit of the field
+        torch.testing.assert_close(seen.depth, other.metres.expand_as(seen.depth))

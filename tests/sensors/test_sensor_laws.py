@@ -11,8 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+from gbpn.sample import Sample
 from gbpn.sensors import patterns
 from gbpn.sensors.projection import nearest_values, points_to_sparse, remove_see_through
+from gbpn.sensors.sampling import areas, sparsify
 from gbpn.sensors.speckles import drop_speckles
 
 
@@ -148,3 +150,21 @@ def test_corners_are_peaks_of_the_harris_response() -> None:
             around = response[max(row - 2, 0) : row + 3, max(column - 2, 0) : column + 3]
             peak = response[row, column] >= around.max() and response[row, column] > 0 and row >= 3
             assert bool(found[row, column]) == peak, (row, column)
+
+
+@given(st.sampled_from(["tof", "blocks"]), st.integers(1, 30), st.integers(1, 25), st.integers(1, 25))
+@settings(max_examples=40)
+def test_the_areas_of_a_pattern_are_as_many_as_its_measurements(
+    name: str, value: int, height: int, width: int
+) -> None:
+    """Along rows and along columns, where zones are larger than the picture too; other patterns have none."""
+    spec = f"{name}:{value}"
+    rows, columns = areas(spec, (height, width)) or (0, 0)
+    depth = torch.full((1, height, width), 2.0)
+    sample = Sample(
+        image=torch.zeros(3, height, width), sparse=depth, target=depth, intrinsics=torch.eye(3), name="a"
+    )
+    there = sparsify(sample, spec, np.random.default_rng(0)).sparse[0] > 0
+    assert int(there.any(dim=1).sum()) == rows
+    assert int(there.any(dim=0).sum()) == columns
+    assert areas("points:5", (height, width)) is None
