@@ -303,3 +303,28 @@ def test_what_was_completed_is_read_back(tmp_path: Path, calibrated: bool) -> No
     for images, folder in (("none", "out"), ("in", "none")):
         with pytest.raises(DatasetError, match="wanted a folder of images"):
             frames_of(tmp_path / images, tmp_path / folder)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_cameras_that_are_turned_agree_on_the_wall_that_both_see(seed: int) -> None:
+    """By the definition of a camera: a pixel is confirmed if the other one's picture holds its place."""
+    rng = np.random.default_rng(seed)
+    normal, distance = np.array([0.1, -0.2, -1.0]), -6.0  # a wall that both look at
+    frames = []
+    for _ in range(2):
+        pose = np.eye(4)
+        pose[:3, :3], pose[:3, 3] = (
+            turn(*(rng.uniform(-1, 1, 3) * (0.1, 0.1, 1.0))),
+            rng.uniform(-0.5, 0.5, 3),
+        )
+        rays = in_world(frame(np.ones(SIZE), pose)) - pose[:3, 3]
+        frames.append(frame((distance - pose[:3, 3] @ normal) / (rays @ normal), pose))
+    _, shares = merged(frames, Merging(voxel=0))
+    for one, other, share in zip(frames, frames[::-1], shares, strict=True):
+        assert other.pose is not None
+        there = (
+            np.linalg.inv(other.pose) @ np.append(in_world(one).reshape(-1, 3), np.ones((640, 1)), axis=1).T
+        )
+        pixel = np.rint((K @ there[:3] / there[2])[:2])
+        inside = (pixel >= 0).all(axis=0) & (pixel[0] < SIZE[1]) & (pixel[1] < SIZE[0])
+        assert 0.1 < share == pytest.approx(float(inside.mean()), abs=0.01)

@@ -13,9 +13,11 @@ from torch import Tensor
 
 from gbpn.sample import Sample
 from gbpn.sensors import patterns
+from gbpn.sensors.other_camera import reprojected
 from gbpn.sensors.projection import nearest_values, points_to_sparse, remove_see_through
 from gbpn.sensors.sampling import areas, sparsify
 from gbpn.sensors.speckles import drop_speckles
+from gbpn.synthetic.raycast import turn
 
 
 def depths(seed: int, height: int = 9, width: int = 13, share: float = 0.4) -> Tensor:
@@ -168,3 +170,63 @@ def test_the_areas_of_a_pattern_are_as_many_as_its_measurements(
     assert int(there.any(dim=1).sum()) == rows
     assert int(there.any(dim=0).sum()) == columns
     assert areas("points:5", (height, width)) is None
+
+
+def seen_from(seed: int, ratio: float = 1.5) -> tuple[Tensor, Tensor, Tensor, Tensor, tuple[int, int]]:
+    """A depth camera's map of a slanted wall, both cameras, the way from one to the other, picture size."""
+    rng = np.random.default_rng(seed)
+    size = (int(24 * ratio), int(30 * ratio))
+    own = torch.tensor([[30.0, 0.0, 14.5], [0.0, 28.0, 11.5], [0.0, 0.0, 1.0]])
+    camera = torch.tensor([[30.0 * ratio, 0, size[1] / 2], [0, 28.0 * ratio, size[0] / 2], [0, 0, 1]])
+    pose = torch.eye(4, dtype=torch.float64)
+    pose[:3, :3] = torch.from_numpy(turn(*(rng.uniform(-1, 1, 3) * (0.15, 0.15, 0.8))))
+    pose[:3, 3] = torch.from_numpy(rng.uniform(-0.1, 0.1, 3))
+    row, column = torch.meshgrid(torch.arange(24.0), torch.arange(30.0), indexing="ij")
+    return (2 + 0.01 * row + 0.02 * column)[None], own, camera, pose, size
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_depth_pixel_lies_where_the_other_camera_sees_it(seed: int) -> None:
+    """Turned and moved, one point at a time; what goes with a measurement goes along."""
+    depth, own, camera, pose, size = seen_from(seed)
+    others = torch.rand(1, 24, 30, generator=torch.Generator().manual_seed(seed))
+    found, more = reprojected(depth, others, own, pose, camera, size)
+    wanted: dict[tuple[int, int], tuple[float, float]] = {}
+    for row in range(24):
+        for column in range(30):
+            pixel = torch.tensor([column, row, 1.0]).double()
+            point = torch.linalg.inv(own.double()) @ pixel * depth[0, row, column]
+            moved = pose[:3, :3] @ point + pose[:3, 3]
+            x, y, _ = (camera.double() @ moved / moved[2]).tolist()
+            at, z = (round(y), round(x)), float(moved[2])
+            if 0 <= at[0] < size[0] and 0 <= at[1] < size[1] and z < wanted.get(at, (math.inf, 0))[0]:
+                wanted[at] = z, float(others[0, row, column])
+    kept = [tuple(place) for place in torch.nonzero(found[0]).tolist()]
+    assert len(kept) > 0.9 * len(wanted) > 100
+    for at in kept:
+        assert (float(found[0][at]), float(more[0][at])) == pytest.approx(wanted[at], rel=1e-5)
+    assert not more[0][found[0] == 0].any()
+
+
+@pytest.mark.parametrize("ratio", [1.0, 2.5, 3.5, 5.5])
+def test_nothing_is_seen_between_the_squares_of_a_nearer_surface(ratio: float) -> None:
+    """However many pixels of the picture a depth pixel covers."""
+    depth, own, camera, _, size = seen_from(0, ratio)
+    depth[:] = 4.0
+    depth[..., :15] = 1.0  # a board before a wall
+    pose = torch.eye(4, dtype=torch.float64)
+    pose[0, 3] = 0.2  # the other camera, further left, sees the board before what the first saw of the wall
+    found, _ = reprojected(depth, torch.zeros(0, 24, 30), own, pose, camera, size)
+    board = torch.nonzero(found[0] == 1.0)
+    top, left = board.min(0).values.tolist()
+    bottom, right = board.max(0).values.tolist()
+    assert not (found[0, top : bottom + 1, left : right + 1] == 4.0).any()
+    assert (found[0, :, right + math.ceil(ratio) + 1 :] == 4.0).any()
+
+
+def test_a_reach_includes_its_end() -> None:
+    depth = torch.tensor([[[1.0, 2.0, 3.0], [2.0, 3.0, 4.0]]]).repeat(1, 20, 20)
+    assert set(patterns.near_only(depth, 3.0).unique().tolist()) == {0.0, 1.0, 2.0, 3.0}
+    camera = torch.tensor([[60.0, 0, 29.5], [0, 60.0, 19.5], [0, 0, 1]])
+    shot = patterns.rotating_lidar(depth, np.random.default_rng(0), camera, reach=3.0)
+    assert set(shot.unique().tolist()) == {0.0, 1.0, 2.0, 3.0}
