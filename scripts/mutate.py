@@ -63,11 +63,12 @@ ROOMS = {
             "test_model.py",
             "test_outliers.py",
             "test_sigma_check.py",
+            "test_pipeline_laws.py",
             "test_defaults.py",
         ),
     ),
     "gbp": Room(files=("gbp/*.py", "gbp/exact/*.py"), tests=("gbp/test_*.py", "test_mrf.py")),
-    "losses": Room(files=("losses.py",), tests=("test_losses.py",)),
+    "losses": Room(files=("losses.py",), tests=("test_losses.py", "test_loss_laws.py")),
     "evaluate": Room(files=("evaluate/*.py",), tests=("evaluate/test_*.py",)),
     "train": Room(files=("train/*.py",), tests=("train/test_*.py",)),
 }

@@ -12,6 +12,7 @@ import json
 import os
 import shutil
 import signal
+import subprocess
 import sys
 import time
 import traceback
@@ -79,7 +80,16 @@ def copied(folder: Path) -> Path:
         f"sys.meta_path[:] = [f for f in sys.meta_path if {EDITABLE!r} not in type(f).__name__]",
     ]
     (folder / "src" / "sitecustomize.py").write_text("\n".join(lines) + "\n")
+    if kernels := _kernels():
+        shutil.copy(kernels, folder / "src" / "gbpn")
     return folder
+
+
+def _kernels() -> str:
+    """The compiled module that the installation uses; asked in another process, which may import gbpn."""
+    ask = "import gbpn._native; print(gbpn._native.__file__)"
+    found = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, cwd=ROOT, check=False)
+    return found.stdout.strip()
 
 
 def run_tests(tree: Path, tests: list[str], limit: float, *, trace: bool = False) -> dict[str, Any] | None:

@@ -37,6 +37,7 @@ def defaults() -> dict[str, str]:
     out: dict[str, str] = {}
     for module in modules():
         out |= _private_constants(module)
+        out |= _private_code(module)
         for name in getattr(module, "__all__", ()):
             value = getattr(module, name)
             home = f"{module.__name__}.{name}"
@@ -60,6 +61,19 @@ def _private_constants(module: ModuleType) -> dict[str, str]:
         and (_plain(value) or isinstance(value, dict))
         and not isinstance(value, str)
     }
+
+
+def _private_code(module: ModuleType) -> dict[str, str]:
+    """Defaults of functions and forms of dataclasses that a module keeps to itself."""
+    out: dict[str, str] = {}
+    for name, value in vars(module).items():
+        if not name.startswith("_") or getattr(value, "__module__", None) != module.__name__:
+            continue
+        if inspect.isclass(value):
+            out |= _of_class(f"{module.__name__}.{name}", value)
+        elif inspect.isfunction(value):
+            out |= _of_function(f"{module.__name__}.{name}", value)
+    return out
 
 
 def _of_class(home: str, kind: type) -> dict[str, str]:

@@ -79,6 +79,19 @@ def poisoned():
     torch.use_deterministic_algorithms(False)
 
 
+@pytest.fixture
+def with_threads():
+    """with_threads(3, make) → make(), run with so many threads; afterwards there are as many as before."""
+    before = torch.get_num_threads()
+
+    def run(count: int, make):
+        torch.set_num_threads(count)
+        return make()
+
+    yield run
+    torch.set_num_threads(before)
+
+
 @pytest.fixture(scope="session")
 def released_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A checkpoint as its authors write it, of full width, with the deterministic weights of the goldens."""

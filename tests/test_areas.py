@@ -112,3 +112,70 @@ def test_the_centre_of_a_mixed_area_is_measured_as_its_own_surface() -> None:
     torch.testing.assert_close(told, grid.placed(grid.at_centres(truth)))
     nothing = centre_depths(grid, sparse, of_depth(torch.full_like(truth, torch.nan)))
     torch.testing.assert_close(nothing, sparse)
+
+
+@given(st.integers(1, 12), st.integers(0, 40))
+def test_a_centre_is_the_nearest_pixel_and_of_two_the_first(cells: int, more: int) -> None:
+    pixels = cells + more
+    row, column = AreaGrid.of((cells, cells), (pixels, pixels)).centres
+    for cell in range(cells):
+        # twice the distance from (cell + ½)·pixels/cells − ½, times the cells: whole numbers
+        apart = [abs(2 * cells * pixel - ((2 * cell + 1) * pixels - cells)) for pixel in range(pixels)]
+        assert int(row[cell, 0]) == int(column[cell]) == apart.index(min(apart))
+
+
+@given(st.integers(1, 9), st.integers(0, 30))
+def test_shares_are_the_overlap_of_pixels_and_cells(cells: int, more: int) -> None:
+    pixels = cells + more
+    grid = AreaGrid.of((cells, 1), (pixels, 1))
+    size = pixels / cells
+    for cell in range(cells):
+        for pixel in range(pixels):
+            overlap = min((cell + 1) * size, pixel + 1) - max(cell * size, pixel)
+            assert float(grid.rows[cell, pixel]) == pytest.approx(max(overlap, 0) / size, abs=1e-6)
+
+
+@given(st.integers(2, 60), st.integers(2, 60), st.integers(1, 9))
+def test_an_enlarged_map_shows_the_same_and_a_turned_or_longer_one_does_not(
+    rows: int, columns: int, factor: int
+) -> None:
+    size = (rows * factor, columns * factor)
+    assert same_view((rows, columns), size)
+    assert not same_view((rows, columns), (size[0], size[1] + 2 * factor + 2))
+    assert same_view((rows, columns), (size[0], size[1] + factor - 1))
+    assert same_view((rows, columns), (size[0], size[1] - factor + 1))  # cut by less than one of its pixels
+
+
+def test_a_mean_with_a_hole_is_unknown_and_others_do_not_feel_it() -> None:
+    maps = torch.rand(2, 1, 12, 20)
+    grid = AreaGrid.of((3, 5), (12, 20))
+    holed = maps.clone()
+    holed[0, 0, 5, 6], holed[1, 0, 0, 0] = torch.nan, torch.inf
+    wanted = grid.means(maps)
+    wanted[0, 0, 1, 1] = wanted[1, 0, 0, 0] = torch.nan
+    torch.testing.assert_close(grid.means(holed), wanted, equal_nan=True)
+
+
+def test_a_centre_never_differs_from_its_mean_by_more_than_three_times() -> None:
+    """However wild the answer is; and what was not measured stays so."""
+    draw = torch.Generator().manual_seed(0)
+    grid = AreaGrid.of((3, 5), (12, 20))
+    wild = torch.exp(6 * torch.randn(1, 1, 12, 20, generator=draw))
+    row, column = grid.centres
+    wild[0, 0, row[0, 0], column[0]] = 1e9  # sixteen times the mean of its area
+    means = torch.rand(1, 1, 3, 5, generator=draw) + 1
+    means[0, 0, 1, 1] = 0
+    told = grid.at_centres(centre_depths(grid, grid.placed(means), of_depth(wild)))
+    assert told[0, 0, 1, 1] == 0
+    ratio = (told / means)[means > 0]
+    assert float(ratio.max()) == pytest.approx(3.0)
+    assert float(ratio.min()) == pytest.approx(1 / 3)
+
+
+def test_agreement_never_goes_through_the_camera_nor_far_at_once() -> None:
+    grid = AreaGrid.of((3, 4), (12, 16))
+    answer = of_depth(torch.full((1, 1, 12, 16), 8.0))
+    tiny = agreeing(grid, grid.placed(torch.full((1, 1, 3, 4), 1e-3)), answer).mean
+    torch.testing.assert_close(tiny, torch.full_like(tiny, 1.0))  # three corrections, each halves at most
+    far = agreeing(grid, grid.placed(torch.full((1, 1, 3, 4), 80.0)), answer).mean
+    torch.testing.assert_close(far, torch.full_like(far, 80.0))

@@ -301,3 +301,29 @@ def test_the_first_map_sets_the_shape_and_the_error_names_the_other() -> None:
             InputError, match=r"target must be \[1, 1, 4, 5\] like prediction; got \[1, 1, 4, 4\]"
         ):
             call(maps[..., :4])
+
+
+@pytest.mark.parametrize(
+    "metric",
+    [
+        lambda p, t, u: rmse_after_dropping(p, t, u, 0.1),
+        lambda p, t, u: sparsification(p, t, u),
+        lambda p, t, u: coverage(p, t, u, 0.9),
+        lambda p, t, u: negative_log_likelihood(p, t, u),
+        lambda p, t, u: score(p, t, confidence=u, std=u, names=["a"] * len(p)),
+    ],
+)
+def test_maps_of_other_sizes_are_named_and_their_sizes_told(metric):
+    """The prediction is what the others are compared with, in every metric."""
+    prediction, target, std = maps(0)
+    small = (..., slice(5), slice(None))
+    with pytest.raises(
+        InputError, match=r"target must be \[2, 1, 8, 9\] like prediction; got \[2, 1, 5, 9\]"
+    ):
+        metric(prediction, target[small], std)
+    with pytest.raises(
+        InputError, match=r"(confidence|std) must be \[2, 1, 8, 9\] like prediction; got \[2, 1, 5"
+    ):
+        metric(prediction, target, std[small])
+    with pytest.raises(InputError, match=r"prediction must have shape \[\*, 1, \*, \*\]; got \[2, 8, 9\]"):
+        metric(prediction[:, 0], target, std)

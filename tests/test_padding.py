@@ -29,6 +29,25 @@ def test_a_frame_fits_the_network_and_crops_back(height: int, width: int) -> Non
     assert float(padded.sum()) == pytest.approx(float(sparse.sum()), rel=1e-5)  # nothing in the padding
 
 
+@given(height=st.integers(32, 70), width=st.integers(32, 70), multiple=st.sampled_from([8, 32]))
+def test_padding_repeats_the_edges_and_an_odd_row_goes_below(height: int, width: int, multiple: int) -> None:
+    image = torch.rand(1, 3, height, width)
+    frame = PaddedImage.of(image, None, PLAIN, multiple)
+    rows, columns = frame.image.shape[-2:]
+    assert frame.corner == ((rows - height) // 2, (columns - width) // 2)
+    row = (torch.arange(rows) - frame.corner[0]).clamp(0, height - 1)
+    column = (torch.arange(columns) - frame.corner[1]).clamp(0, width - 1)
+    assert torch.equal(frame.image, image[..., row[:, None], column])
+
+
+def test_the_image_is_normalised_by_the_configuration() -> None:
+    image = torch.rand(2, 3, 40, 40)
+    config = named("gbpn-1").overridden({"image_mean": (0.1, 0.2, 0.3), "image_std": (0.5, 2.0, 4.0)})
+    frame = PaddedImage.of(image, None, config, 8)
+    wanted = torch.stack([(image[:, k] - (0.1, 0.2, 0.3)[k]) / (0.5, 2.0, 4.0)[k] for k in range(3)], dim=1)
+    torch.testing.assert_close(frame.image, wanted)
+
+
 def test_every_pixel_keeps_its_ray() -> None:
     intrinsics = default_intrinsics(45, 50)[None]
     frame = PaddedImage.of(torch.rand(1, 3, 45, 50), intrinsics, PLAIN, 32)

@@ -136,3 +136,20 @@ def test_noisy_measurements_widen_the_sigmas_of_the_embedded_weights() -> None:
         assert float(covered) > LEVEL - 0.1
         stated.append(float(found.std.median()))
     assert stated[1] > 2 * stated[0]
+
+
+def test_a_held_out_measurement_that_nothing_else_reaches_says_nothing() -> None:
+    """Its pixel has no depth without it; where no other is left, their number decides."""
+    sparse = torch.full((2, 1, 6, 8), 8.0)
+    held = torch.zeros_like(sparse, dtype=torch.bool)
+    held[:, :, 1::2, ::2] = True
+    reached = torch.ones_like(sparse)
+    reached[0, 0, 1], reached[1] = 0.0, 0.0
+    mean = torch.where(reached > 0, 6.0, torch.nan)
+    found = sigma_check.compare(replace(answer(mean), belief_precision=reached), sparse, held)
+    fewer = held & (reached > 0)
+    wanted = sigma_check.compare(answer(torch.full_like(sparse, 6.0)), sparse, fewer)
+    for one, other in zip(found, wanted, strict=True):
+        assert torch.equal(one, other)
+    assert float(found.spread[0]) != 1.0
+    assert float(found.spread[1]) == 1.0  # 48 measurements are not few

@@ -124,3 +124,18 @@ def test_center_crop_of_the_benchmark() -> None:
 def test_a_crop_outside_says_so() -> None:
     with pytest.raises(InputError, match="leaves the image of 64×96"):
         geometry.crop(spot(), 0, 0, 65, 10)
+
+
+@given(st.lists(st.floats(-2, 2), min_size=6, max_size=6))
+def test_focal_lengths_follow_the_lengths_of_a_step_along_each_axis(numbers: list[float]) -> None:
+    """Of any map of pixels; its principal point goes where the map sends it."""
+    forward = np.eye(3)
+    forward[:2] = np.array(numbers).reshape(2, 3)
+    matrix = torch.tensor([[50.0, 0.0, 20.0], [0.0, 70.0, 11.0], [0.0, 0.0, 1.0]], dtype=torch.float64)
+    found = geometry.follow(matrix, forward)
+    origin, right, down = (forward @ np.array([x, y, 1.0]) for x, y in ((0, 0), (1, 0), (0, 1)))
+    assert float(found[0, 0]) == pytest.approx(50 * np.linalg.norm(right - origin))
+    assert float(found[1, 1]) == pytest.approx(70 * np.linalg.norm(down - origin))
+    centre = forward @ np.array([20.0, 11.0, 1.0])
+    np.testing.assert_allclose(found[:2, 2].numpy(), centre[:2])
+    np.testing.assert_allclose(matrix[:2, 2].numpy(), (20.0, 11.0))

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pytest
 import torch
 from PIL import Image
 from typer.testing import CliRunner
@@ -13,7 +14,7 @@ from typer.testing import CliRunner
 from gbpn.cli import app
 from gbpn.cli.dataset_facts import samples_per_second
 from gbpn.datasets import SyntheticDataset
-from gbpn.datasets.contact_sheet import _strip, contact_sheet, depth_edges, depth_picture
+from gbpn.datasets.contact_sheet import _strip, contact_sheet, depth_edges, depth_picture, grown
 from gbpn.datasets.selection import evenly_spaced
 
 
@@ -69,3 +70,41 @@ def test_loading_speed_is_a_number() -> None:
         samples_per_second(SyntheticDataset("", count=2, height=60, width=80), "varied", count=2, repeats=1)
         > 0
     )
+
+
+@pytest.mark.parametrize("radius", [1, 2])
+def test_a_measurement_covers_its_square_and_the_nearest_is_on_top(radius: int) -> None:
+    """One pixel at a time; where no measurement is near, nothing is drawn."""
+    draw = torch.Generator().manual_seed(0)
+    sparse = 5 * torch.rand(1, 9, 12, generator=draw) * (torch.rand(1, 9, 12, generator=draw) < 0.08)
+    found = grown(sparse, radius)[0]
+    for row in range(9):
+        for column in range(12):
+            window = sparse[
+                0, max(row - radius, 0) : row + radius + 1, max(column - radius, 0) : column + radius + 1
+            ]
+            known = window[window > 0]
+            wanted = float(known.min()) if len(known) else 0.0
+            assert float(found[row, column]) == pytest.approx(wanted, rel=1e-5)
+
+
+def test_colours_span_all_but_the_outermost_depths() -> None:
+    """From the depth that 2 % of the pixels are nearer than to the one that 2 % are farther than."""
+    sample = SyntheticDataset("", count=1, height=60, width=80).load(0)
+    depth = torch.linspace(1, 9, 4800).view(1, 60, 80)
+    strip = np.array(_strip(replace(sample, target=depth, sparse=torch.zeros_like(depth)), 80))[14:]
+    ends = (float(depth.quantile(0.02)), float(depth.quantile(0.98)))
+    np.testing.assert_array_equal(np.split(strip, 4, axis=1)[2], np.array(depth_picture(depth, ends)))
+
+
+def test_what_is_dim_is_a_third_of_the_picture_and_edges_are_red() -> None:
+    sample = SyntheticDataset("", count=1, height=60, width=80).load(0)
+    depth = torch.full((1, 60, 80), 2.0)
+    depth[..., 40:] = 4.0
+    strip = np.array(_strip(replace(sample, target=depth, sparse=torch.zeros_like(depth)), 80))[14:]
+    picture, second, _, outlined = (part.astype(int) for part in np.split(strip, 4, axis=1))
+    assert np.abs(second - 0.35 * picture).max() <= 1
+    changed = np.argwhere((outlined != picture).any(axis=2))
+    assert set(changed[:, 1]) == {39}
+    assert len(changed) == 60
+    assert outlined[30, 39].tolist() == [255, 26, 26]

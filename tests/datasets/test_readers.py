@@ -65,6 +65,25 @@ def test_nyuv2(tmp_path: Path) -> None:
     assert torch.equal(dataset.frame(0).target[0], torch.from_numpy(depth))
 
 
+def test_a_part_of_the_training_scenes_is_held_out_and_the_evaluation_is_whole(tmp_path: Path) -> None:
+    for scene in range(5):
+        for frame in range(3):
+            write_h5(tmp_path / "train" / f"room_{scene}" / f"{frame:05}.h5", 8, 8)
+    for frame in range(4):
+        write_h5(tmp_path / "val" / "official" / f"{frame:05}.h5", 8, 8)
+    everything = open_dataset("nyuv2", tmp_path, "train").names
+    assert len(everything) == 15
+    for holdout in (0.2, 0.5):
+        train, held, evaluation = (
+            open_dataset("nyuv2", tmp_path, split, holdout=holdout).names
+            for split in ("train", "validation", "evaluation")
+        )
+        assert sorted(train + held) == everything
+        scenes = {name.split("/")[1] for name in held}
+        assert len(held) == 3 * len(scenes) > 0  # whole scenes, of which the other part shows nothing
+        assert evaluation == [f"val/official/{frame:05}" for frame in range(4)]
+
+
 def test_a_smaller_nyuv2_frame_has_the_camera_that_goes_with_it(tmp_path: Path) -> None:
     write_h5(tmp_path / "val" / "official" / "00001.h5", 120, 320)
     fx, fy, cx, cy = INTRINSICS

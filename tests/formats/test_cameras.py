@@ -272,3 +272,22 @@ def test_a_lens_has_its_parameters() -> None:
         Lens(kind="omni", parameters=())
     with pytest.raises(InputError, match="at most 4 finite parameters"):
         Lens(kind="equidistant", parameters=(0.1,) * 5)
+
+
+@pytest.mark.parametrize("name", LENSES)
+def test_pixels_of_a_camera_with_skew_are_those_of_its_matrix(name: str) -> None:
+    """K · undistort(K⁻¹ · pixel) of the whole matrix; and the picture shows what its pixels say."""
+    matrix = torch.tensor([[50.0, 4.0, 21.0], [0.0, 46.0, 14.0], [0.0, 0.0, 1.0]], dtype=torch.float64)
+    lens = LENSES[name]
+    y, x = (part.ravel().astype(float) for part in np.mgrid[:30, :40])
+    inverse = np.linalg.inv(matrix.numpy())
+    seen = inverse @ np.stack([x, y, np.ones_like(x)])
+    straight = matrix.numpy() @ np.stack([*lens.undistort(seen[0], seen[1]), np.ones_like(x)])
+    found = undistorted_pixels(x, y, matrix, lens)
+    np.testing.assert_allclose(found, straight[:2], atol=1e-9)
+    ramp = torch.from_numpy(np.stack([x, y, x + y]).reshape(3, 30, 40))
+    picture = undistorted_picture(ramp, matrix, lens)[:2].reshape(2, -1).numpy()
+    bent = matrix.numpy() @ np.stack([*lens.distort(seen[0], seen[1]), np.ones_like(x)])
+    inside = (bent[:2] >= 0).all(axis=0) & (bent[0] <= 39) & (bent[1] <= 29)
+    assert inside.sum() > 500
+    np.testing.assert_allclose(picture[:, inside], bent[:2, inside], atol=1e-6)

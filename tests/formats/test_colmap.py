@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from gbpn.cli import app
 from gbpn.datasets import open_dataset
 from gbpn.errors import DatasetError, InputError
-from gbpn.formats.colmap import read_model, sparse_view
+from gbpn.formats.colmap import MODELS, read_model, sparse_view
 from gbpn.formats.depth_files import read_depth
 
 CAMERA = "# comment\n1 {model} 40 30 {parameters}\n"
@@ -46,6 +46,17 @@ def test_text_model_by_hand(tmp_path: Path) -> None:
     assert view.intrinsics.tolist() == [[20, 0, 19.5], [0, 20, 14.5], [0, 0, 1]]
     assert view.distortion == 0
     assert not bool(sparse_view(model, model.pictures[1]).sparse.any()), "an image that observes nothing"
+
+
+@pytest.mark.parametrize("end", ["", "\n", "\n\n", "\n\n\n", "\n \n\n\n"])
+@pytest.mark.parametrize("last", ["", "1 2 7"])
+def test_empty_lines_at_the_end_say_nothing(tmp_path: Path, end: str, last: str) -> None:
+    """Whether the last image observes points or none."""
+    write_text(tmp_path)
+    (tmp_path / "images.txt").write_text(IMAGES.rstrip("\n") + (f"\n{last}" if last else "") + end)
+    pictures = read_model(tmp_path).pictures
+    assert [picture.name for picture in pictures] == ["first view.jpg", "second.jpg"]
+    assert [picture.points.tolist() for picture in pictures] == [[7, -1, 8], [7] if last else []]
 
 
 @pytest.mark.parametrize(
@@ -147,3 +158,72 @@ def test_the_command_writes_a_folder_dataset(tmp_path: Path) -> None:
     assert int((sample.sparse > 0).sum()) == 2
     assert float(sample.sparse[0, 14, 20]) == 2.0
     assert sample.intrinsics.tolist() == [[20, 0, 19.5], [0, 20, 14.5], [0, 0, 1]]
+
+
+@pytest.mark.parametrize("number", MODELS)
+def test_a_binary_model_says_what_its_text_does(tmp_path: Path, number: int) -> None:
+    """Written by COLMAP's description of its files: every camera, poses of any turn, points and their ids."""
+    rng = np.random.default_rng(number)
+    name, count = MODELS[number]
+    parameters = rng.uniform(0.1, 20, count)
+    turns, places = rng.normal(size=(3, 4)), rng.normal(size=(3, 3))
+    names = ["b c.jpg", "a.png", "sub/é.jpg"]
+    seen = [rng.integers(-1, 9, k) for k in (4, 0, 1)]
+    points = {int(k): rng.normal(size=4) for k in rng.permutation(9)}
+    text, binary = tmp_path / "text", tmp_path / "binary"
+    for folder in (text, binary):
+        folder.mkdir()
+
+    def words(*values: object) -> str:
+        return " ".join(repr(float(v)) if isinstance(v, float) else str(v) for v in values)
+
+    (text / "cameras.txt").write_text(words(5, name, 40, 30, *parameters.tolist()) + "\n")
+    (text / "images.txt").write_text(
+        "".join(
+            words(k, *turns[k].tolist(), *places[k].tolist(), 5, names[k])
+            + "\n"
+            + words(*(v for point in seen[k] for v in (1.5, 2.5, int(point))))
+            + "\n"
+            for k in range(3)
+        )
+    )
+    (text / "points3D.txt").write_text(
+        "".join(words(k, *p[:3].tolist(), 1, 2, 3, float(p[3]), 1, 0) + "\n" for k, p in points.items())
+    )
+    (binary / "cameras.bin").write_bytes(
+        struct.pack("<QiiQQ", 1, 5, number, 40, 30) + struct.pack(f"<{count}d", *parameters)
+    )
+    (binary / "images.bin").write_bytes(
+        struct.pack("<Q", 3)
+        + b"".join(
+            struct.pack("<i7di", k, *turns[k], *places[k], 5)
+            + names[k].encode()
+            + struct.pack("<xQ", len(seen[k]))
+            + b"".join(struct.pack("<ddq", 1.5, 2.5, point) for point in seen[k])
+            for k in range(3)
+        )
+    )
+    (binary / "points3D.bin").write_bytes(
+        struct.pack("<Q", 9)
+        + b"".join(struct.pack("<Q3d3BdQii", k, *p[:3], 1, 2, 3, p[3], 1, 7, 0) for k, p in points.items())
+    )
+    one, other = read_model(text), read_model(binary)
+    assert one.cameras.keys() == other.cameras.keys() == {5}
+    for model in (one, other):
+        camera = model.cameras[5]
+        assert (camera.model, camera.width, camera.height) == (name, 40, 30)
+        np.testing.assert_allclose(camera.parameters, parameters)
+        assert [picture.name for picture in model.pictures] == sorted(names)
+        for picture in model.pictures:
+            k = names.index(picture.name)
+            assert picture.camera == 5
+            np.testing.assert_allclose(picture.translation, places[k])
+            np.testing.assert_array_equal(picture.points, seen[k])
+            w, *axis = turns[k] / np.linalg.norm(turns[k])
+            across = np.cross(axis, np.eye(3)).T  # v → axis × v
+            np.testing.assert_allclose(
+                picture.rotation, np.eye(3) + 2 * w * across + 2 * across @ across, atol=1e-12
+            )
+        assert model.points.keys() == points.keys()
+        for k, point in points.items():
+            np.testing.assert_allclose(model.points[k], point)

@@ -170,17 +170,10 @@ def test_instruction_set_can_be_forced_from_outside() -> None:
     assert done.stdout.strip() == "baseline"
 
 
-def test_threads_do_not_change_results() -> None:
+def test_threads_do_not_change_results(with_threads) -> None:
     case = Case((19, 23), batch=5)
     x = inputs_of(case)
-    threads = torch.get_num_threads()
-    try:
-        torch.set_num_threads(1)
-        wanted = run(case, x, "cpu")
-        torch.set_num_threads(3)
-        got = run(case, x, "cpu")
-    finally:
-        torch.set_num_threads(threads)
+    wanted, got = (with_threads(count, lambda: run(case, x, "cpu")) for count in (1, 3))
     for name, value in wanted.items():
         assert torch.equal(got[name], value), name
 

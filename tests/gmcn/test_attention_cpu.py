@@ -161,21 +161,14 @@ def test_compiles_without_a_break() -> None:
         torch.testing.assert_close(ours, theirs, rtol=0, atol=0)
 
 
-def test_same_bits_again_and_with_any_number_of_threads() -> None:
+def test_same_bits_again_and_with_any_number_of_threads(with_threads) -> None:
     inputs, cotangent = draw((2, 32, 61, 40, 7, 2), torch.float32)
 
     def bits() -> list[Tensor]:
         out = cpu.neighbourhood_attention(*inputs, dilation=2)
         return [out, *torch.autograd.grad(out, inputs, cotangent)]
 
-    threads = torch.get_num_threads()
-    try:
-        runs = []
-        for count in (1, 1, 2, 5):
-            torch.set_num_threads(count)
-            runs.append(bits())
-    finally:
-        torch.set_num_threads(threads)
+    runs = [with_threads(count, bits) for count in (1, 1, 2, 5)]
     for run in runs[1:]:
         for ours, first in zip(run, runs[0], strict=True):
             assert torch.equal(ours, first)

@@ -129,3 +129,38 @@ def test_the_image_is_drawn_once_for_any_density() -> None:
     few, many = (encoding.parameters.field(depth, mask(count)) for count in (5, 2000))
     assert not torch.allclose(few.local.weight, many.local.weight)
     assert torch.equal(few.weight > 0, mask(5))
+
+
+@pytest.mark.parametrize(("height", "width"), [(8, 8), (32, 96), (160, 64)])
+def test_features_are_counts_in_windows_of_cells(height: int, width: int) -> None:
+    """One cell at a time: 1, 5 and 17 cells around it as far as there are any, then the whole image."""
+    some = mask(height * width // 30, height, width)
+    cells = some.view(height // 8, 8, width // 8, 8).double().sum(dim=(1, 3))
+    rows, columns = cells.shape
+    wanted = torch.zeros(1, FEATURES, rows, columns, dtype=torch.float64)
+    for row in range(rows):
+        for column in range(columns):
+            for channel, side in enumerate((1, 5, 17)):
+                near = side // 2
+                window = cells[max(row - near, 0) : row + near + 1, max(column - near, 0) : column + near + 1]
+                wanted[0, channel, row, column] = (
+                    window.sum() / (64 * window.numel()) + 0.25 / (8 * side) ** 2
+                )
+    wanted[0, 3] = cells.sum() / (height * width) + 0.25 / (height * width)
+    wanted = (wanted.log() + 5) / 3
+    torch.testing.assert_close(density_features(some).double(), wanted, rtol=1e-4, atol=1e-4)
+
+
+def test_a_response_never_changes_a_precision_beyond_its_limit() -> None:
+    """Whatever it learned: factors within exp(± 8), logits within ± 8, the share within 0 and 1."""
+    for sign in (-1.0, 1.0):
+        response = DensityResponse(0, Start())
+        with torch.no_grad():
+            response.constant.fill_(sign * 1e3)
+        change = respond([response], mask(50))
+        for name in ("unary", "local", "far"):
+            torch.testing.assert_close(
+                getattr(change, name).log(), torch.full((1, 1, 64, 96), 8 * sign), rtol=1e-4, atol=0
+            )
+        torch.testing.assert_close(change.damping, torch.full((1, 1, 64, 96), 8 * sign))
+        torch.testing.assert_close(change.share, torch.full((1, 1, 64, 96), (1 + sign) / 2))

@@ -157,3 +157,29 @@ def _fitting(plain: torch.nn.Module, more: torch.nn.Module) -> dict[str, torch.T
 def test_a_map_needs_logarithms() -> None:
     with pytest.raises(gbpn.GbpnError, match="depth_scale='log'"):
         gbpn.build("gbpn-1", prior=True)
+
+
+@pytest.mark.parametrize("place", [(0.0, 3.0), (2.0, 0.0), (-3.0, 5.0), (4.0, -2.0)])
+def test_far_steps_of_a_slope_are_its_rise_along_the_offset(place: tuple[float, float]) -> None:
+    """(This pixel) − (the pixel at row, column of the offset), on maps that are not square."""
+    for height, width in ((24, 40), (40, 24)):
+        row, column = torch.meshgrid(
+            torch.arange(height).double(), torch.arange(width).double(), indexing="ij"
+        )
+        slope = (1e-4 * row + 3e-4 * column)[None, None]
+        offset = torch.tensor(place).double().view(1, 1, 1, 2, 1, 1).expand(1, 1, 1, 2, height, width)
+        steps = far_steps(slope, offset)[0, 0, 0, 8:-8, 8:-8]
+        wanted = squeezed(torch.tensor(-(1e-4 * place[0] + 3e-4 * place[1])).double())
+        torch.testing.assert_close(steps, wanted.expand_as(steps), rtol=1e-6, atol=1e-12)
+
+
+def test_far_steps_beyond_the_border_read_the_border() -> None:
+    generator = torch.Generator().manual_seed(2)
+    prior = 1e-3 * torch.randn(1, 1, 8, 12, generator=generator, dtype=torch.float64)
+    half = functional.avg_pool2d(prior, 2)[0, 0]
+    for place, there in (((0.0, 99.0), half[:, -1:]), ((-99.0, 0.0), half[:1])):
+        offset = torch.tensor(place).double().view(1, 1, 1, 2, 1, 1).expand(1, 1, 1, 2, 8, 12)
+        wanted = functional.interpolate(
+            squeezed(half - there)[None, None], scale_factor=2, mode="bilinear", align_corners=False
+        )
+        torch.testing.assert_close(far_steps(prior, offset)[:, 0], wanted)

@@ -143,17 +143,57 @@ def test_gradients_take_the_plain_way(monkeypatch: pytest.MonkeyPatch) -> None:
     assert response.constant.grad.any()
 
 
-def test_same_bits_with_any_number_of_threads() -> None:
+def test_same_bits_with_any_number_of_threads(with_threads) -> None:
     maps, image = head_maps(3, 40, 48)
-    threads = torch.get_num_threads()
-    try:
-        found = []
-        for count in (1, 3):
-            torch.set_num_threads(count)
-            found.append(layout(3).read(maps, image).local.weight)
-        assert torch.equal(*found)
-    finally:
-        torch.set_num_threads(threads)
+    alone, three = (with_threads(n, lambda: layout(3).read(maps, image).local.weight) for n in (1, 3))
+    assert torch.equal(three, alone)
+
+
+def windows(x: Tensor | None) -> list[Tensor | None]:
+    """The same maps as parts of larger ones: rows that are further apart, columns that are not neighbours."""
+    if x is None:
+        return [None, None, None]
+    height, width = x.shape[-2:]
+    wider, taller, finer = (
+        x.new_full((*x.shape[:-2], *size), torch.nan)
+        for size in ((height, width + 5), (height + 3, width), (height, 2 * width))
+    )
+    views = [wider[..., 2 : 2 + width], taller[..., 1 : 1 + height, :], finer[..., ::2]]
+    for view in views:
+        view.copy_(x)
+    return list(views)
+
+
+@pytest.mark.parametrize("which", [0, 1, 2])
+@torch.no_grad()
+def test_windows_into_larger_maps_are_read_as_they_are(which: int) -> None:
+    maps, image = head_maps(3, 16, 24)
+    part = HeadMaps(*(windows(x)[which] for x in maps))
+    seen = windows(image)[which]
+    assert seen is not None
+    wanted, got = layout(3).read(maps, image), layout(3).read(part, seen)
+    same(got, wanted, {"rtol": 0, "atol": 0})
+
+    def windowed(given: FieldParameters) -> FieldParameters:
+        assert given.nonlocal_ is not None
+        local, far = (
+            replace(edges, **{name: windows(x)[which] for name, x in vars(edges).items()})
+            for edges in (given.local, given.nonlocal_)
+        )
+        unary, prior = windows(given.unary)[which], windows(given.prior)[which]
+        assert unary is not None
+        return replace(given, unary=unary, prior=prior, local=local, nonlocal_=far)
+
+    torch.manual_seed(1)
+    corrections, features = IterationCorrections(6, 4, 3), torch.randn(2, 6, 4, 6)
+    same(
+        windowed(wanted).corrected(corrections, features),
+        wanted.corrected(corrections, features),
+        {"rtol": 0, "atol": 0},
+    )
+    answering = replace(wanted, responses=(DensityResponse(4),))
+    measured = torch.rand(2, 1, 16, 24) < 0.1
+    same(windowed(answering).responding(measured), answering.responding(measured), {"rtol": 0, "atol": 0})
 
 
 def test_what_is_no_number_stays_none() -> None:

@@ -39,6 +39,21 @@ def test_shapes_and_limits(edges: int, each: int) -> None:
     assert not part(torch.randn(2, 6, HEIGHT // 4, WIDTH // 4)).any()
 
 
+def test_corrections_are_what_the_layer_says_while_small_and_at_the_limit_when_large() -> None:
+    part = IterationCorrections(2, 3, 0)
+    part.start()  # without a bias
+    features = torch.randn(1, 2, 4, 6, generator=torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        part.last.weight.normal_(generator=torch.Generator().manual_seed(1))
+        part.last.weight.mul_(1e-3)
+        said = part.last(features)
+        torch.testing.assert_close(part.coarse(features), said, rtol=1e-4, atol=1e-6)
+        part.last.weight.mul_(1e6)
+        torch.testing.assert_close(part.coarse(features), FARTHEST * part.last(features).sign())
+    constant = torch.full((1, 3, 4, 6), 0.7)
+    torch.testing.assert_close(part.enlarged(constant), torch.full((1, 3, 1, HEIGHT, WIDTH), 0.7))
+
+
 def test_no_correction_repeats_the_shared_maps() -> None:
     near, learned, nothing = local(), far(), torch.zeros(1, 3, 5, HEIGHT, WIDTH)
     one, other = corrected_local(near, nothing), corrected_far(learned, nothing)

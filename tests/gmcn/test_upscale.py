@@ -63,13 +63,7 @@ def test_operator_is_sound_and_costs_the_same() -> None:
     assert costs[0] == costs[1] > 0
 
 
-def test_same_bits_with_any_number_of_threads() -> None:
+def test_same_bits_with_any_number_of_threads(with_threads) -> None:
     layer, x = Upscale(8, 9).requires_grad_(False), torch.randn(2, 8, 33, 47)
-    threads = torch.get_num_threads()
-    try:
-        torch.set_num_threads(1)
-        alone = layer(x)
-        torch.set_num_threads(3)
-        assert torch.equal(layer(x), alone)
-    finally:
-        torch.set_num_threads(threads)
+    alone, three = (with_threads(count, lambda: layer(x)) for count in (1, 3))
+    assert torch.equal(three, alone)

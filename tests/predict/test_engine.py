@@ -17,7 +17,7 @@ import gbpn
 from gbpn.config import named
 from gbpn.distribution import SigmaCalibration
 from gbpn.errors import InputError
-from gbpn.predict.engine import EngineModel
+from gbpn.predict.engine import EngineModel, _of_one_size
 from gbpn.predict.opening import open_completer
 from gbpn.runtime import DepthCompleter
 from gbpn.runtime.manifest import FORMAT, MANIFEST, VERSION
@@ -206,3 +206,10 @@ def test_the_command_line_opens_a_folder_or_says_how_to_get_one(folder: Path, tm
     ):
         with pytest.raises(InputError, match=message):
             opened(**{"weights": folder, **wrong})
+
+
+def test_a_card_for_one_size_only_loses_its_focal_length() -> None:
+    card = {"name": "a", "trained_for": {"focal": 260.0, "points": [1, 500]}}
+    assert _of_one_size(card) == {"name": "a", "trained_for": {"points": [1, 500]}}
+    assert card["trained_for"] == {"focal": 260.0, "points": [1, 500]}  # the model's own stays
+    assert _of_one_size({"name": "b"}) == {"name": "b", "trained_for": {}}

@@ -8,6 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 from gbpn import DepthCompleter, build
 from gbpn.distribution import DepthDistribution
@@ -126,3 +128,50 @@ def test_sigma_and_weight_go_with_the_measurement_that_stays() -> None:
     plain = resizing.reduced(replace(inputs, std=None, weight=None), 0.37)
     assert (plain.std, plain.weight) == (None, None)
     torch.testing.assert_close(plain.sparse, small.sparse)
+
+
+@given(st.integers(20, 70), st.integers(20, 70), st.floats(0.3, 3.0), st.integers(0, 69), st.integers(0, 69))
+def test_a_measurement_keeps_its_ray_to_within_a_pixel_of_its_new_place(
+    height: int, width: int, factor: float, row: int, column: int
+) -> None:
+    """At sizes that the factor does not meet exactly too, where both axes shrink by unlike amounts."""
+    row, column = row % height, column % width
+    sparse = torch.zeros(1, height, width)
+    sparse[0, row, column] = 2.5
+    camera = torch.tensor([[60.0, 0, 21.3], [0, 55.0, 17.9], [0, 0, 1]])
+    small, points, moved = resizing.reduce(torch.rand(3, height, width), sparse, camera, factor)
+    assert tuple(small.shape[1:]) == (int(height * factor), int(width * factor))
+    assert points.shape[1:] == small.shape[1:]
+    ((y, x),) = torch.nonzero(points[0]).tolist()
+    assert float(points[0, y, x]) == 2.5
+    ray = torch.tensor([(column - 21.3) / 60, (row - 17.9) / 55, 1.0])
+    seen = moved @ ray
+    assert abs(float(seen[0]) - x) <= 0.5 + 1e-3 or x in (0, small.shape[2] - 1)
+    assert abs(float(seen[1]) - y) <= 0.5 + 1e-3 or y in (0, small.shape[1] - 1)
+    # corners of the picture, half a pixel beyond the outermost centres, stay corners
+    for size, before, axis in ((small.shape[2], width, 0), (small.shape[1], height, 1)):
+        for end, wanted in ((-0.5, -0.5), (before - 0.5, size - 0.5)):
+            share = (end - camera[axis, 2]) / camera[axis, axis]
+            assert float(moved[axis, axis] * share + moved[axis, 2]) == pytest.approx(wanted, abs=1e-3)
+
+
+@given(st.integers(60, 3000), st.integers(60, 3000), st.floats(50, 9000), st.integers(1, 100_000))
+def test_a_working_size_is_never_without_reason(height: int, width: int, focal: float, count: int) -> None:
+    trained = 260.0
+    scale = resizing.working_scale(height, width, focal, count, trained)
+    assert scale * scale * height * width <= resizing.MOST_PIXELS * (1 + 1e-9)
+    if scale > 1:  # enlarged: to the focal length of training or the usual size, whichever comes first
+        assert scale <= trained / focal * (1 + 1e-9)
+        assert scale * scale * height * width <= 228 * 304 * (1 + 1e-9)
+        assert scale >= 1.18
+    elif scale < 1:  # reduced: never below the focal length of training nor the shortest side, but for memory
+        memory = resizing.reduction(height, width)
+        assert scale == pytest.approx(memory) or (
+            scale <= 0.85
+            and scale >= trained / focal * (1 - 1e-9)
+            and scale * min(height, width) >= 114 - 1e-6
+        )
+    more = resizing.working_scale(height, width, focal, 2 * count, trained)
+    assert more >= min(scale, 1.0) - 1e-9  # more measurements never want fewer pixels
+    turned = resizing.working_scale(width, height, focal, count, trained)
+    assert turned == pytest.approx(scale)

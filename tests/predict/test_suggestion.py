@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import gbpn
 from gbpn.errors import InputError
-from gbpn.predict.suggestion import conductances, suggest
+from gbpn.predict.suggestion import _in_series, conductances, suggest
 
 WEIGHT = 1e4
 
@@ -198,3 +198,23 @@ def test_links_are_those_that_inference_read(monkeypatch: pytest.MonkeyPatch) ->
     assert not torch.equal(
         seen[0], session._encoding.padded.cropped(session._last.parameters.local.directed().weight[:, -1])
     )
+
+
+@pytest.mark.parametrize("side", [1, 2, 3, 4, 5])
+@pytest.mark.parametrize(("lines", "pixels"), [(6, 12), (5, 11), (3, 7)])
+def test_links_from_centre_to_centre_are_in_series_and_lines_are_beside_each_other(
+    side: int, lines: int, pixels: int
+) -> None:
+    """One pair of cells at a time; of a cell's two middle pixels the first is its centre."""
+    links = 0.1 + torch.rand(
+        lines, pixels - 1, dtype=torch.float64, generator=torch.Generator().manual_seed(side)
+    )
+    found = _in_series(links, side)
+    cells = [range(start, min(start + side, pixels)) for start in range(0, pixels, side)]
+    centres = [cell[(len(cell) - 1) // 2] for cell in cells]
+    groups = [range(start, min(start + side, lines)) for start in range(0, lines, side)]
+    assert found.shape == (len(groups), len(cells) - 1)
+    for row, group in enumerate(groups):
+        for gap in range(len(cells) - 1):
+            between = links[list(group), centres[gap] : centres[gap + 1]]
+            assert float(found[row, gap]) == pytest.approx(float((1 / (1 / between).sum(1)).sum()))

@@ -18,7 +18,7 @@ from gbpn.formats.images import read_pixels
 from gbpn.formats.point_clouds import read_points
 from gbpn.formats.poses import OPENGL
 from gbpn.predict.completed_folder import CompletedFrame, frames_of, read_frame
-from gbpn.predict.merging import Merging, merged, voxel_means
+from gbpn.predict.merging import Merging, in_the_air, merged, voxel_means
 from gbpn.predict.nerfstudio import write_nerfstudio
 from gbpn.predict.trust import SigmaLimit
 from gbpn.synthetic.raycast import turn
@@ -303,3 +303,66 @@ def test_what_was_completed_is_read_back(tmp_path: Path, calibrated: bool) -> No
     for images, folder in (("none", "out"), ("in", "none")):
         with pytest.raises(DatasetError, match="wanted a folder of images"):
             frames_of(tmp_path / images, tmp_path / folder)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_cameras_that_are_turned_agree_on_the_wall_that_both_see(seed: int) -> None:
+    """By the definition of a camera: a pixel is confirmed if the other one's picture holds its place."""
+    rng = np.random.default_rng(seed)
+    normal, distance = np.array([0.1, -0.2, -1.0]), -6.0  # a wall that both look at
+    frames = []
+    for _ in range(2):
+        pose = np.eye(4)
+        pose[:3, :3], pose[:3, 3] = (
+            turn(*(rng.uniform(-1, 1, 3) * (0.1, 0.1, 1.0))),
+            rng.uniform(-0.5, 0.5, 3),
+        )
+        rays = in_world(frame(np.ones(SIZE), pose)) - pose[:3, 3]
+        frames.append(frame((distance - pose[:3, 3] @ normal) / (rays @ normal), pose))
+    _, shares = merged(frames, Merging(voxel=0))
+    for one, other, share in zip(frames, frames[::-1], shares, strict=True):
+        assert other.pose is not None
+        there = (
+            np.linalg.inv(other.pose) @ np.append(in_world(one).reshape(-1, 3), np.ones((640, 1)), axis=1).T
+        )
+        pixel = np.rint((K @ there[:3] / there[2])[:2])
+        inside = (pixel >= 0).all(axis=0) & (pixel[0] < SIZE[1]) & (pixel[1] < SIZE[0])
+        assert 0.1 < share == pytest.approx(float(inside.mean()), abs=0.01)
+
+
+@given(st.integers(0, 500))
+def test_a_pixel_in_the_air_has_a_nearer_and_a_farther_neighbour(seed: int) -> None:
+    """Of its eight, each by more than 5 % of its own depth; one pixel at a time, holes among them."""
+    rng = np.random.default_rng(seed)
+    depth = 2 * np.exp(rng.normal(0, 0.06, (6, 8)))
+    depth[rng.random((6, 8)) < 0.2] = rng.choice([np.nan, 0.0, -1.0])
+    found = in_the_air(depth)
+    for row in range(6):
+        for column in range(8):
+            here = depth[row, column]
+            near = depth[max(row - 1, 0) : row + 2, max(column - 1, 0) : column + 2]
+            known = near[np.isfinite(near) & (near > 0)]
+            between = here > 0 and (known > 1.05 * here).any() and (known < 0.95 * here).any()
+            assert bool(found[row, column]) == bool(between), (row, column)
+
+
+@pytest.mark.parametrize(("away", "std", "agree"), [(0.27, 0.1, True), (0.29, 0.1, False)])
+def test_the_sigmas_of_both_frames_count(away: float, std: float, agree: bool) -> None:
+    """Twice √2 · 0.1 m, and 2 % of 1 m beside it: 0.2835 m."""
+    assert shares_of([wall(1.0, std), wall(1.0 + away, std)])[0] == float(agree)
+    for own, other in ((std, 0.0), (0.0, std)):  # of one alone: 0.201 m
+        assert shares_of([wall(1.0, own), wall(1.0 + away, other)])[0] == 0.0
+        assert shares_of([wall(1.0, own), wall(1.2, other)])[0] == 1.0
+
+
+def test_frames_before_and_after_are_asked_alike() -> None:
+    """Two neighbours of the middle one agree with it, the first and the last do not."""
+    frames = [wall(metres) for metres in (3.0, 1.0, 1.0, 1.0, 3.0)]
+    assert shares_of(frames, votes=2, neighbours=2)[2] == 1.0
+    assert shares_of([frames[k] for k in (1, 0, 1, 0, 1)], votes=1, neighbours=2)[2] == 0.0
+
+
+def test_a_limit_is_the_largest_sigma_that_is_trusted() -> None:
+    depth, std = np.array([2.0, 2.0, 4.0]), np.array([0.5, 0.25, 0.5])
+    assert SigmaLimit.of(0.25).keeps(depth, std).tolist() == [False, True, False]
+    assert SigmaLimit.of("12.5%").keeps(depth, std).tolist() == [False, True, True]

@@ -184,3 +184,15 @@ def test_the_nearest_wins_in_any_order() -> None:
     np.testing.assert_array_equal(one.depth, other.depth)
     np.testing.assert_array_equal(one.material, other.material)
     assert {1, 2} <= set(np.unique(one.material))
+
+
+def test_of_two_surfaces_at_one_depth_the_first_stays() -> None:
+    view = view_of(np.random.default_rng(3))
+    buffer, alone = DepthBuffer(view), DepthBuffer(view)
+    for which in (buffer, alone):
+        which.ground(1.5, 1, 40.0)
+        which.sphere(view.position + view.rotation @ np.array([0.0, 0.0, 3.0]), 0.6, 2)
+    buffer.ground(1.5, 7, 40.0)
+    buffer.sphere(view.position + view.rotation @ np.array([0.0, 0.0, 3.0]), 0.6, 8)
+    assert {1, 2} <= set(np.unique(alone.material))
+    np.testing.assert_array_equal(buffer.material, alone.material)

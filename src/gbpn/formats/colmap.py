@@ -286,8 +286,9 @@ def _text_cameras(path: Path) -> dict[int, Camera]:
 def _text_pictures(path: Path) -> list[RegisteredImage]:
     """Pairs of lines: the pose, then the keypoints, which may be an empty line."""
     text = [line for line in path.read_text().splitlines() if not line.startswith("#")]
-    while text and not text[-1].strip() and len(text) % 2:
+    while text and not text[-1].strip():
         text.pop()
+    text += [""] * (len(text) % 2)  # the last image observes nothing
     pictures = []
     for pose, observed in zip(text[::2], text[1::2], strict=True):
         words = pose.split(maxsplit=9)
