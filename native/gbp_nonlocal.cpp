@@ -100,12 +100,12 @@ template <class T> void clear_border(int64_t height, int64_t width, T *field) {
 }
 
 template <class T>
-void make_field(const T *const base[2], const T *const total[2], T rho, int64_t height, int64_t width,
-                T *field) {
+void make_field(const T *const base[2], const T *const total[2], T rho, int64_t first, int64_t last,
+                int64_t width, T *field) {
     const int64_t stride = 2 * (width + 2);
-    clear_border(height, width, field);
-    for (int64_t y = 0; y < height; ++y) {
+    for (int64_t y = first; y < last; ++y) {
         T *row = field + (y + 1) * stride;
+        row[0] = row[1] = row[stride - 2] = row[stride - 1] = 0;
         for (int64_t x = 0; x < width; ++x) {
             row[2 + 2 * x] = base[0][y * width + x] + rho * total[0][y * width + x];
             row[3 + 2 * x] = base[1][y * width + x] + rho * total[1][y * width + x];
@@ -118,7 +118,7 @@ template <class T> void nonlocal_step(const NonLocal<T> &s) {
     const int64_t stride = 2 * (s.width + 2);
     Place<T> place;
     alignas(64) T heard[2 * chunk], sum[2][chunk];
-    for (int64_t y = 0; y < s.height; ++y)
+    for (int64_t y = s.first; y < s.last; ++y)
         for (int64_t x = 0; x < s.width; x += chunk) {
             const int count = static_cast<int>(s.width - x < chunk ? s.width - x : chunk);
             const int64_t at = y * s.width + x;
@@ -289,12 +289,12 @@ template <class T> void scan(const T *values, int64_t count, Range &range) {
     for (int64_t j = 0; j < count; ++j) range.not_finite += values[j] * 0 == 0 ? 0 : 1;
 }
 
-#define GBPN_INSTANTIATE(T)                                                                   \
-    template void make_field(const T *const[2], const T *const[2], T, int64_t, int64_t, T *); \
-    template void clear_border(int64_t, int64_t, T *);                                        \
-    template void nonlocal_step(const NonLocal<T> &);                                         \
-    template void nonlocal_adjoint(const NonLocalAdjoint<T> &);                               \
-    template void sum_slots(const Slots<T> &);                                                \
+#define GBPN_INSTANTIATE(T)                                                                            \
+    template void make_field(const T *const[2], const T *const[2], T, int64_t, int64_t, int64_t, T *); \
+    template void clear_border(int64_t, int64_t, T *);                                                 \
+    template void nonlocal_step(const NonLocal<T> &);                                                  \
+    template void nonlocal_adjoint(const NonLocalAdjoint<T> &);                                        \
+    template void sum_slots(const Slots<T> &);                                                         \
     template void scan(const T *, int64_t, Range &);
 GBPN_INSTANTIATE(float)
 GBPN_INSTANTIATE(double)

@@ -27,6 +27,7 @@ LAYERS = {
         "errors",
         "gaussian",
         "held_out",
+        "kept_memory",
         "lens",
         "repeating",
         "tensor_checks",

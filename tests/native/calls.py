@@ -185,7 +185,8 @@ def nonlocal_step(m: Maker, adjoint: bool = False) -> Call:
     inputs |= m.pair("", b, 1)
     options = {"reweighting": m.reweighting()}
     if not adjoint:
-        return Call("gbp_nonlocal_step", {"inputs": inputs, "result": m.space_pair("", b, 1)}, options)
+        groups = {"inputs": inputs, "result": m.space_pair("", b, 1)}
+        return Call("gbp_nonlocal_step", groups, {**options, "threads": m.threads})
     groups = {"inputs": inputs, "cotangents": m.space_pair("", b, 1), "gradients": gradients}
     return Call("gbp_nonlocal_step_adjoint", groups, options)
 

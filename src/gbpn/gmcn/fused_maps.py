@@ -16,6 +16,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from gbpn import kept_memory
 from gbpn.backends import COMPILED, native
 from gbpn.gmcn.depth_prior import LARGEST_STEP
 from gbpn.mrf import LocalEdges, NonLocalEdges, SymmetricEdges
@@ -87,9 +88,7 @@ def read(
     difference·`difference_unit`; sigmoid(damping)."""
     if not _fit(weight, difference, damping, contrast, image):
         return None
-    drawn = Read(
-        *(torch.empty_like(x, memory_format=torch.contiguous_format) for x in (weight, difference, damping))
-    )
+    drawn = Read(*(kept_memory.empty(x.shape, like=x) for x in (weight, difference, damping)))
     inputs: dict[str, Tensor | None] = {
         "weight": weight,
         "difference": difference,
@@ -121,11 +120,12 @@ def corrected(
     if not _fit(*parts) or any(x.shape[1] != 1 for x in (damping, *parts[2:])):
         return None
     batch, _, height, width = damping.shape
-    inputs, outputs = {"damping": damping}, {"damping": damping.new_empty(batch, iterations, height, width)}
+    sets = (batch, iterations, height, width)
+    inputs, outputs = {"damping": damping}, {"damping": kept_memory.empty(sets, like=damping)}
     if far is not None:
         inputs |= {"far_weight": far.weight, "far_damping": far.damping}
-        outputs["far_damping"] = torch.empty_like(outputs["damping"])
-        outputs["far_weight"] = damping.new_empty(batch, iterations, *far.weight.shape[2:])
+        outputs["far_damping"] = kept_memory.empty(sets, like=damping)
+        outputs["far_weight"] = kept_memory.empty((batch, iterations, *far.weight.shape[2:]), like=damping)
     native().field_corrected(
         inputs={"corrections": corrections.detach(), **_planes(inputs)},
         outputs=outputs,
@@ -155,17 +155,14 @@ def responding(
     if not _fit(change, *inputs.values()):
         return None
     read = ("prior", "far_offset")
-    outputs = {
-        name: torch.empty_like(x, memory_format=torch.contiguous_format)
-        for name, x in inputs.items()
-        if name not in read
-    }
+    outputs = {name: kept_memory.empty(x.shape, like=x) for name, x in inputs.items() if name not in read}
     space: dict[str, Tensor] = {}
     if far is not None:
         batch, _, height, width = unary.shape
         steps = far.offset.shape[1] * far.offset.shape[2]
-        space["half"] = unary.new_empty(batch, 1, height // 2, width // 2)
-        space["far_steps"] = unary.new_empty(batch, steps, height // 2, width // 2)
+        half = (height // 2, width // 2)
+        space["half"] = kept_memory.empty((batch, 1, *half), like=unary)
+        space["far_steps"] = kept_memory.empty((batch, steps, *half), like=unary)
     native().field_responding(
         inputs={"change": change.detach(), **_planes(inputs)},
         outputs={**outputs, **space},
