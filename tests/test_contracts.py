@@ -44,6 +44,7 @@ LAYERS = {
         "losses",
         "metrics",
         "outliers",
+        "read_out",
         "sensors",
         "show",
         "sigma_check",

@@ -1,15 +1,13 @@
 """Memory for the results of compiled operators that is used again.
 
 What is freed goes back to the system, and comes again as pages that must be cleared first: with some hundred
-maps a frame that costs more than filling them. Maps made here keep their memory when they are gone, up to 96 MB
-a process, for the next ones of about their size.
+maps a frame that costs more than filling them. Maps made here keep their memory when they are gone, up to
+96 MB a process, for the next ones of about their size.
 """
 
 from __future__ import annotations
 
-import ctypes
 import math
-import sys
 from collections.abc import Sequence
 from functools import cache
 
@@ -18,13 +16,10 @@ from torch import Tensor
 
 from gbpn.backends import COMPILED, native
 
-__all__ = ["empty", "keep_freed_memory"]
+__all__ = ["empty"]
 
 _WORTH = 1 << 14
 """Numbers; less is not worth keeping."""
-_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
-"""Options of mallopt, from malloc.h."""
-_KEPT_BYTES = 1 << 30
 
 
 @cache
@@ -41,17 +36,3 @@ def empty(shape: Sequence[int], like: Tensor) -> Tensor:
         return like.new_empty(shape)
     kept: Tensor = native().kept_floats(count)
     return kept.view(*shape)
-
-
-def keep_freed_memory() -> bool:
-    """Let this whole process keep what it frees, torch's maps too; whether that could be asked for.
-
-    For programs of this package at their start. A library must not decide it for the program that it is in.
-    """
-    if not sys.platform.startswith("linux"):
-        return False
-    try:
-        mallopt = ctypes.CDLL(None).mallopt  # of glibc; others do without
-    except (AttributeError, OSError):
-        return False
-    return all(bool(mallopt(option, _KEPT_BYTES)) for option in (_MMAP_THRESHOLD, _TRIM_THRESHOLD))

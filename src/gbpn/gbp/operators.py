@@ -24,6 +24,8 @@ from gbpn.backends import native
 
 __all__ = [
     "EDGES",
+    "directed",
+    "directs",
     "infer",
     "infer_adjoint",
     "nonlocal_step",
@@ -100,6 +102,24 @@ def _read(names: Iterable[str], tensors: Iterable[Tensor | None]) -> dict[str, T
 def _written(names: Iterable[str], tensors: Iterable[Tensor | None]) -> dict[str, Tensor | None]:
     """Tensors that a native function writes, by name."""
     return dict(zip(names, tensors, strict=True))
+
+
+def directs() -> bool:
+    """Whether `directed` is there; the module of a checkout may be older than its sources."""
+    return hasattr(_native, "field_directed")
+
+
+def directed(undirected: dict[str, Tensor]) -> dict[str, Tensor]:
+    """weight and difference [B, T, U, H, W] → [B, T, 4, E, H, W]; see `gbpn.mrf.SymmetricEdges.directed`."""
+    outputs = {}
+    for name, x in undirected.items():
+        batch, sets, edges, height, width = x.shape
+        shape = (batch, sets, 4, 3 if edges == 4 else 1, height, width)
+        outputs[name] = kept_memory.empty(shape, like=x)
+    _native.field_directed(
+        inputs=_read(undirected, undirected.values()), outputs=outputs, threads=torch.get_num_threads()
+    )
+    return outputs
 
 
 def tape_planes(edges: int, learned: bool, steps: int, tape: str) -> int:

@@ -2,8 +2,9 @@
 
 Between the heads and belief propagation lie some forty small operations on whole maps. Where no gradient is
 wanted, one compiled function a step does them row by row: `read` of the heads' maps, `corrected` by what each
-iteration changes, `responding` to the density of the measurements. Each gives None where the plain form must
-serve, which says what is computed: `gbpn.gmcn.field_parameters` calls both.
+iteration changes, `responding` to the density of the measurements; and `cues` of what a second stage sees.
+Each gives None where the plain form must serve, which says what is computed: `gbpn.gmcn.field_parameters` and
+`gbpn.gmcn.refiner` call both.
 """
 
 from __future__ import annotations
@@ -19,9 +20,10 @@ from torch import Tensor
 from gbpn import kept_memory
 from gbpn.backends import COMPILED, native
 from gbpn.gmcn.depth_prior import LARGEST_STEP
+from gbpn.gmcn.stage_inputs import SecondStageInput
 from gbpn.mrf import LocalEdges, NonLocalEdges, SymmetricEdges
 
-__all__ = ["Read", "corrected", "read", "responding"]
+__all__ = ["Read", "corrected", "cues", "read", "responding"]
 
 _Edges = tuple[LocalEdges | SymmetricEdges, NonLocalEdges | None]
 
@@ -135,6 +137,23 @@ def corrected(
     if far is None:
         return local, None
     return local, replace(far, weight=outputs["far_weight"], damping=outputs["far_damping"])
+
+
+def cues(seen: SecondStageInput, channels: int, step: float) -> Tensor | None:
+    """`gbpn.gmcn.refiner.cues`, the channels of a pixel side by side."""
+    maps = {name: x for name, x in seen._asdict().items() if name != "intrinsics"}
+    if not _fit(*seen) or not hasattr(native(), "stage_cues"):
+        return None
+    batch, _, height, width = seen.depth.shape
+    pixels = kept_memory.empty((batch, height, width, channels), like=seen.depth)
+    found = pixels.permute(0, 3, 1, 2)  # [B, channels, H, W]
+    native().stage_cues(
+        inputs={**_planes(maps), "intrinsics": seen.intrinsics.detach().contiguous()},
+        outputs={"cues": found},
+        step=step,
+        threads=torch.get_num_threads(),
+    )
+    return found
 
 
 def responding(
