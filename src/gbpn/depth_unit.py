@@ -38,7 +38,7 @@ class DepthUnit:
         relative = depth / self.metres
         if self.kind == "median":
             return relative
-        return torch.where(measured(depth), torch.where(measured(depth), relative, 1.0).log(), 0.0)
+        return torch.where(measured(depth), relative, 1.0).log()
 
     def variance(self, depth: Tensor, std: Tensor) -> Tensor:
         """Of measurements `depth` with standard deviation `std`, both metres, in the field's unit squared."""
