@@ -57,10 +57,12 @@ def test_answer(level: str, size: tuple[int, int]) -> None:
 def test_seen(level: str, size: tuple[int, int]) -> None:
     found, residual = belief(*size)
     measurement, weight = torch.randn(residual.shape), torch.rand(residual.shape) - 0.5
-    given = (residual, measurement, weight.clamp(min=0))
+    weight = weight.clamp(min=0)
     wide = Gaussian(found.information.double(), found.precision.double())
-    got = read_out.seen(found, *given, *units(torch.float32), "log")
-    wanted = read_out.seen(wide, *(x.double() for x in given), *units(torch.float64), "log")
+    got = read_out.seen(found, residual, measurement, weight, *units(torch.float32), "log")
+    wanted = read_out.seen(
+        wide, residual.double(), measurement.double(), weight.double(), *units(torch.float64), "log"
+    )
     for fast, plain in zip(got, wanted, strict=True):
         assert fast.dtype == torch.float32
         torch.testing.assert_close(fast.double(), plain, **CLOSE)
