@@ -74,6 +74,17 @@ GBPN_INLINE V softplus(V x) {
     return larger(x, V{}) + where_positive(rest, rounded, small);
 }
 
+// information / precision, `otherwise` where nothing is known.
+GBPN_INLINE V mean_of(V information, V precision, V otherwise) {
+    const V safe = where_positive(precision, precision, all(1.0f));
+    return where_positive(precision, information / safe, otherwise);
+}
+
+// What is not finite stays so.
+GBPN_INLINE V confidence_logit(V precision, V residual) {
+    return logarithm(larger(precision, all(1e-9f))) + residual + (precision - precision);
+}
+
 // Calls step(i, load, store) for packs of a row; the last one is a copy with ones behind the row.
 template <class Step> GBPN_INLINE void packs(int64_t n, const Step &step) {
     int64_t i = 0;
@@ -168,6 +179,47 @@ void lost_row(const float *const here[3], const float *const there[3], float fai
 void keep_row(const float *weight, const float *x, const float *lost, float contrast, float *to, int64_t n) {
     packs(n, [&](auto take, auto put) {
         put(to, take(weight) * exponential(-contrast * softplus(take(x)) * take(lost)));
+    });
+}
+
+void belief_out_row(const float *information, const float *precision, const float *residual, float metres,
+                    float *mean, float *logit, int64_t n) {
+    packs(n, [&](auto take, auto put) {
+        const V known = take(precision);
+        const V depth = exponential(mean_of(take(information), known, V{})) * metres;
+        put(mean, where_positive(known, depth, all(__builtin_nanf(""))));
+        put(logit, confidence_logit(known, take(residual)));
+    });
+}
+
+void belief_seen_row(const float *information, const float *precision, const float *residual, float shift,
+                     float *depth, float *confidence, int64_t n) {
+    packs(n, [&](auto take, auto put) {
+        const V known = take(precision);
+        put(depth, exponential(mean_of(take(information), known, V{}) + shift));
+        put(confidence, 1.0f / (1.0f + exponential(-confidence_logit(known, take(residual)))));
+    });
+}
+
+void measured_row(const float *measurement, const float *weight, float shift, float *to, int64_t n) {
+    packs(n, [&](auto take, auto put) {
+        put(to, where_positive(take(weight), exponential(take(measurement) + shift), V{}));
+    });
+}
+
+void off_row(const float *measured, const float *depth, float half, float *there, float *to, int64_t n) {
+    packs(n, [&](auto take, auto put) {
+        const V found = take(measured), safe = larger(take(depth), all(1e-6f));
+        const V off = where_positive(found, found / safe - 1.0f, V{});
+        put(there, where_positive(found, all(1.0f), V{}));
+        put(to, off / (half + size_of(off)));
+    });
+}
+
+void steep_row(const float *there, const float *here, float half, float *to, int64_t n) {
+    packs(n, [&](auto take, auto put) {
+        const V step = take(there) / larger(take(here), all(1e-6f)) - 1.0f;
+        put(to, step / (half + size_of(step)));
     });
 }
 

@@ -41,6 +41,19 @@ struct Enlarge {
     /* weight · exp(−contrast · softplus(x) · lost) */                                                     \
     void keep_row(const float *weight, const float *x, const float *lost, float contrast, float *to,       \
                   int64_t n);                                                                              \
+    /* Of a belief in log units: metres · exp(mean) or NaN, and log(precision) + residual */               \
+    void belief_out_row(const float *information, const float *precision, const float *residual,           \
+                        float metres, float *mean, float *logit, int64_t n);                               \
+    /* exp(its mean + shift), with mean 0 where nothing is known; sigmoid of that logit */                 \
+    void belief_seen_row(const float *information, const float *precision, const float *residual,          \
+                         float shift, float *depth, float *confidence, int64_t n);                         \
+    /* exp(measurement + shift) where weight > 0, else 0 */                                                \
+    void measured_row(const float *measurement, const float *weight, float shift, float *to, int64_t n);   \
+    /* 1 where measured > 0; off / (half + |off|), off = measured / depth − 1 there and 0 elsewhere */     \
+    void off_row(const float *measured, const float *depth, float half, float *there, float *to,           \
+                 int64_t n);                                                                               \
+    /* step / (half + |step|), step = there / here − 1 */                                                  \
+    void steep_row(const float *there, const float *here, float half, float *to, int64_t n);               \
     }
 GBPN_FOR_LEVELS(GBPN_DECLARE)
 #undef GBPN_DECLARE

@@ -36,8 +36,8 @@ template <class T> struct Sweep {
     const T *base[2];
     T *slot[8][2];
     Edges<T> edge;
-    T *saved[max_edges][2];  // receives what the sweep overwrites; null when nothing is to be kept
-    T *turned[max_edges][2]; // vertical sweeps: receives the new messages transposed; null: not wanted
+    T *saved[max_edges][2];         // receives what the sweep overwrites; null when nothing is to be kept
+    T *turned[max_edges][2];        // vertical sweeps: receives the new messages transposed; null: not wanted
     int64_t stride, turned_stride;  // from line to line, of all planes and of the transposed ones
     T *scratch;
 };
@@ -67,6 +67,7 @@ template <class T> struct LearnedEdges {
 // by side, with a border of one zero pixel: [H + 2, W + 2, 2].
 template <class T> struct NonLocal {
     int64_t height, width;
+    int64_t first, last;  // rows that are computed: first ≤ row < last
     int count;
     T reweighting;
     const T *base[2];
@@ -107,20 +108,20 @@ struct Range {
     int64_t not_finite;
 };
 
-#define GBPN_DECLARE(LEVEL)                                                                                \
-    namespace LEVEL {                                                                                      \
-    template <class T> void sweep(const Sweep<T> &);                                                       \
-    template <class T> void sweep_adjoint(const SweepAdjoint<T> &);                                        \
-    template <class T> void nonlocal_step(const NonLocal<T> &);                                            \
-    template <class T> void nonlocal_adjoint(const NonLocalAdjoint<T> &);                                  \
-    template <class T> void sum_slots(const Slots<T> &);                                                   \
-    template <class T>                                                                                     \
-    void make_field(const T *const base[2], const T *const total[2], T rho, int64_t height, int64_t width, \
-                    T *field);                                                                             \
-    /* Zeros around a field. */                                                                            \
-    template <class T> void clear_border(int64_t height, int64_t width, T *field);                         \
-    template <class T> void scan(const T *values, int64_t count, Range &range);                            \
-    template <class T>                                                                                     \
+#define GBPN_DECLARE(LEVEL)                                                                                 \
+    namespace LEVEL {                                                                                       \
+    template <class T> void sweep(const Sweep<T> &);                                                        \
+    template <class T> void sweep_adjoint(const SweepAdjoint<T> &);                                         \
+    template <class T> void nonlocal_step(const NonLocal<T> &);                                             \
+    template <class T> void nonlocal_adjoint(const NonLocalAdjoint<T> &);                                   \
+    template <class T> void sum_slots(const Slots<T> &);                                                    \
+    template <class T> /* Rows first ≤ row < last of base + rho · total, with the zeros beside them. */  \
+    void make_field(const T *const base[2], const T *const total[2], T rho, int64_t first, int64_t last,    \
+                    int64_t width, T *field);                                                               \
+    /* Zeros around a field. */                                                                             \
+    template <class T> void clear_border(int64_t height, int64_t width, T *field);                          \
+    template <class T> void scan(const T *values, int64_t count, Range &range);                             \
+    template <class T>                                                                                      \
     void turn(const T *from, int64_t from_stride, int64_t height, int64_t width, T *to, int64_t to_stride); \
     }
 GBPN_FOR_LEVELS(GBPN_DECLARE)

@@ -275,7 +275,8 @@ void fill_learned(LearnedEdges<T> &edge, int count, int64_t b, const StepTensors
     edge.damping = from.damping.at(b);
 }
 
-void bind_nonlocal_step(const nb::dict &inputs, const nb::dict &result, double reweighting) {
+void bind_nonlocal_step(const nb::dict &inputs, const nb::dict &result, double reweighting, int threads) {
+    require_between("threads", threads, 1, most_of_any);
     Border border;
     by_kind(border, inputs, "base_information", [&](auto kind) {
         using T = decltype(kind);
@@ -301,7 +302,7 @@ void bind_nonlocal_step(const nb::dict &inputs, const nb::dict &result, double r
             for (int part = 0; part < 2; ++part)
                 s.base[part] = in.base[part].at(b), s.total[part] = total[part].at(b),
                 s.result[part] = out[part].at(b);
-            run_nonlocal(s);
+            run_nonlocal(s, threads);
         }
     });
 }
@@ -393,7 +394,7 @@ void bind_gbp(nb::module_ &module) {
     module.def("gbp_sweep_adjoint", &gbpn::bind_sweep_adjoint, nb::kw_only(), "inputs"_a, "after"_a,
                "cotangents"_a, "gradients"_a, "direction"_a, "reweighting"_a);
     module.def("gbp_nonlocal_step", &gbpn::bind_nonlocal_step, nb::kw_only(), "inputs"_a, "result"_a,
-               "reweighting"_a);
+               "reweighting"_a, "threads"_a);
     module.def("gbp_nonlocal_step_adjoint", &gbpn::bind_nonlocal_step_adjoint, nb::kw_only(), "inputs"_a,
                "cotangents"_a, "gradients"_a, "reweighting"_a);
     module.def("scan", &gbpn::bind_scan, "values"_a.none(),

@@ -99,12 +99,21 @@ template <class T> class Workspace {
     T *next_;
 };
 
+// Calls work(first row, row after the last) for pieces of an image.
+template <class Work> void over_rows(int64_t height, int threads, const Work &work) {
+    constexpr int64_t at_once = 16;
+    if (threads == 1) return work(0, height);
+    parallel((height + at_once - 1) / at_once, threads,
+             [&](int64_t piece) { work(piece * at_once, std::min((piece + 1) * at_once, height)); });
+}
+
 int64_t field_size(const Plan &plan) { return 2 * (plan.height + 2) * (plan.width + 2); }
 
 template <class T> struct Image;
 
 // The same image with rows and columns exchanged, kept beside it: horizontal sweeps are vertical ones of it.
-// Every sweep writes its messages to both; parameters are turned once, or once an iteration where they differ.
+// Every sweep writes its messages to both; parameters are turned once, or once an iteration where they
+// differ.
 template <class T> struct Turned {
     // Message slots of the turned image, by those of the image itself: (row, column) becomes (column, row).
     static constexpr int slots[message_slots] = {0, 3, 5, 1, 6, 2, 4, 7};
@@ -196,14 +205,19 @@ template <class T> struct Image {
     }
 
     void sum(T *const result[2], bool with_far) const {
+        by_rows([&](int64_t first, int64_t last) { sum(result, with_far, first, last); });
+    }
+
+    void sum(T *const result[2], bool with_far, int64_t first, int64_t last) const {
+        const int64_t from = first * plan.width;
         Slots<T> s{};
-        s.pixels = plan.pixels();
+        s.pixels = last * plan.width - from;
         s.reweighting = rho;
         for (int part = 0; part < 2; ++part) {
-            s.unary[part] = field.unary[part].at(b);
-            s.far[part] = with_far ? far[part] : nullptr;
-            s.result[part] = result[part];
-            for (int m = 0; m < 8; ++m) s.slot[m][part] = slot[m][part];
+            s.unary[part] = field.unary[part].at(b) + from;
+            s.far[part] = with_far ? far[part] + from : nullptr;
+            s.result[part] = result[part] + from;
+            for (int m = 0; m < 8; ++m) s.slot[m][part] = slot[m][part] + from;
         }
         GBPN_PICK(sum_slots<T>)(s);
     }
@@ -231,26 +245,40 @@ template <class T> struct Image {
         };
         if (turned) turned->look(*this, t);
         for (int direction = 0; direction < 4; ++direction) {
-            Sweep<T> s = turned && direction % 2 == 0 ? turned->sweep_of(*this, direction)
-                                                      : sweep_of(t, direction);
+            Sweep<T> s =
+                turned && direction % 2 == 0 ? turned->sweep_of(*this, direction) : sweep_of(t, direction);
             if (turned) turned->hand_over(*this, s, direction);
             if (tape)
                 for (int p = 0; p < 2 * plan.edges; ++p) s.saved[p / 2][p % 2] = next_plane();
             GBPN_PICK(sweep<T>)(s);
         }
         if (!plan.learned || !plan.steps) return;
-        sum(base, false);
-        GBPN_PICK(make_field<T>)(base, far, rho, plan.height, plan.width, fields[0]);
-        GBPN_PICK(clear_border<T>)(plan.height, plan.width, fields[1]);
-        NonLocal<T> n{plan.height,      plan.width,       plan.count, rho,     {base[0], base[1]},
-                      {far[0], far[1]}, {far[0], far[1]}, nullptr,    nullptr, learned(t)};
+        for (T *f : fields) GBPN_PICK(clear_border<T>)(plan.height, plan.width, f);
+        by_rows([&](int64_t first, int64_t last) {
+            sum(base, false, first, last);
+            GBPN_PICK(make_field<T>)(base, far, rho, first, last, plan.width, fields[0]);
+        });
+        NonLocal<T> n{};
+        n.height = plan.height, n.width = plan.width, n.count = plan.count, n.reweighting = rho;
+        for (int part = 0; part < 2; ++part)
+            n.base[part] = base[part], n.total[part] = n.result[part] = far[part];
+        n.edge = learned(t);
         for (int step = 0; step < plan.steps; ++step) {
             if (tape)
                 for (int part = 0; part < 2; ++part) std::memcpy(next_plane(), far[part], bytes());
             n.field = fields[step % 2];
             n.next_field = step + 1 < plan.steps ? fields[(step + 1) % 2] : nullptr;
-            GBPN_PICK(nonlocal_step<T>)(n);
+            by_rows([&](int64_t first, int64_t last) {
+                NonLocal<T> rows = n;
+                rows.first = first, rows.last = last;
+                GBPN_PICK(nonlocal_step<T>)(rows);
+            });
         }
+    }
+
+    // Calls work(first row, row after the last) for all rows, on the threads that images leave over.
+    template <class Work> void by_rows(const Work &work) const {
+        over_rows(plan.height, plan.batch > 1 ? 1 : plan.threads, work);
     }
 
     void store_messages(T *tape) const {
@@ -450,8 +478,9 @@ template <class T> struct Return {
             a.grad_total[part] = grad_far[part], a.grad_base[part] = grad_base[part];
         for (int step = plan.steps - 1; step >= 0; --step) {
             for (int part = 0; part < 2; ++part) a.total[part] = totals + (2 * step + part) * n;
+            GBPN_PICK(clear_border<T>)(plan.height, plan.width, image.fields[0]);
             GBPN_PICK(make_field<T>)
-            (image.base, a.total, image.rho, plan.height, plan.width, image.fields[0]);
+            (image.base, a.total, image.rho, 0, plan.height, plan.width, image.fields[0]);
             GBPN_PICK(nonlocal_adjoint<T>)(a);
         }
         for (int part = 0; part < 2; ++part) {
@@ -531,13 +560,20 @@ template <class T> void run_sweep_adjoint(SweepAdjoint<T> s) {
     GBPN_PICK(sweep_adjoint<T>)(s);
 }
 
-template <class T> void run_nonlocal(NonLocal<T> s) {
+template <class T> void run_nonlocal(NonLocal<T> s, int threads) {
     const int64_t size = 2 * (s.height + 2) * (s.width + 2);
     Workspace<T> space(Workspace<T>::rounded(size));
-    T *field = space.take(size);
-    GBPN_PICK(make_field<T>)(s.base, s.total, s.reweighting, s.height, s.width, field);
+    T *const field = space.take(size);
     s.field = field;
-    GBPN_PICK(nonlocal_step<T>)(s);
+    GBPN_PICK(clear_border<T>)(s.height, s.width, field);
+    over_rows(s.height, threads, [&](int64_t first, int64_t last) {
+        GBPN_PICK(make_field<T>)(s.base, s.total, s.reweighting, first, last, s.width, field);
+    });
+    over_rows(s.height, threads, [&](int64_t first, int64_t last) {
+        NonLocal<T> rows = s;
+        rows.first = first, rows.last = last;
+        GBPN_PICK(nonlocal_step<T>)(rows);
+    });
 }
 
 template <class T> void run_nonlocal_adjoint(NonLocalAdjoint<T> s, const T *const base[2]) {
@@ -545,7 +581,8 @@ template <class T> void run_nonlocal_adjoint(NonLocalAdjoint<T> s, const T *cons
     Workspace<T> space(2 * Workspace<T>::rounded(size));
     T *field = space.take(size);
     s.grad_field = space.take(size);
-    GBPN_PICK(make_field<T>)(base, s.total, s.reweighting, s.height, s.width, field);
+    GBPN_PICK(clear_border<T>)(s.height, s.width, field);
+    GBPN_PICK(make_field<T>)(base, s.total, s.reweighting, 0, s.height, s.width, field);
     s.field = field;
     GBPN_PICK(nonlocal_adjoint<T>)(s);
 }
@@ -562,7 +599,7 @@ template <class T> Range scan_values(const T *values, int64_t count) {
                                 const Gradients<T> &);                                 \
     template void run_sweep(Sweep<T>);                                                 \
     template void run_sweep_adjoint(SweepAdjoint<T>);                                  \
-    template void run_nonlocal(NonLocal<T>);                                           \
+    template void run_nonlocal(NonLocal<T>, int);                                      \
     template void run_nonlocal_adjoint(NonLocalAdjoint<T>, const T *const[2]);         \
     template Range scan_values(const T *, int64_t);
 GBPN_INSTANTIATE(float)

@@ -61,7 +61,7 @@ void infer_adjoint(const Field<T> &, const Plan &, const Cotangents<T> &, const 
 // Single steps, for one image each.
 template <class T> void run_sweep(Sweep<T>);
 template <class T> void run_sweep_adjoint(SweepAdjoint<T>);
-template <class T> void run_nonlocal(NonLocal<T>);
+template <class T> void run_nonlocal(NonLocal<T>, int threads);
 template <class T> void run_nonlocal_adjoint(NonLocalAdjoint<T>, const T *const base[2]);
 
 template <class T> Range scan_values(const T *values, int64_t count);

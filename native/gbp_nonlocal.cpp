@@ -88,6 +88,54 @@ template <class T> GBPN_INLINE void store_two(T *to, Four<T> v) {
     store(to, low);
 }
 
+// What is heard at pixel i of a place, as a pair.
+template <class T>
+GBPN_INLINE void hear_one(const Place<T> &place, const T *field, int64_t stride, int i, T *heard) {
+    const T *upper = field + 2 * static_cast<int64_t>(place.corner[i]);
+    const Four<T> column =
+        load<Four<T>>(upper) * (1 - place.down[i]) + load<Four<T>>(upper + stride) * place.down[i];
+    store_two<T>(heard + 2 * i, across<T>(column, shares<T>(place.right[i])));
+}
+
+template <class T>
+GBPN_INLINE void hear(const Place<T> &place, const T *field, int64_t stride, int count, T *heard) {
+    for (int i = 0; i < count; ++i) hear_one(place, field, stride, i, heard);
+}
+
+#if defined(__AVX512F__)
+// Four pixels in a register.
+GBPN_INLINE __m512 four_corners(const float *field, const int32_t *corner) {
+    const auto at = [&](int n) { return _mm_loadu_ps(field + 2 * static_cast<int64_t>(corner[n])); };
+    const __m512 low = _mm512_insertf32x4(_mm512_castps128_ps512(at(0)), at(1), 1);
+    return _mm512_insertf32x4(_mm512_insertf32x4(low, at(2), 2), at(3), 3);
+}
+
+GBPN_INLINE __m512 four_times_each(const float *values) {
+    const __m512i each = _mm512_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3);
+    return _mm512_permutexvar_ps(each, _mm512_castps128_ps512(_mm_loadu_ps(values)));
+}
+
+GBPN_INLINE void hear(const Place<float> &place, const float *field, int64_t stride, int count,
+                      float *heard) {
+    const __m512 one = _mm512_set1_ps(1);
+    const __m512 left = _mm512_setr_ps(1, 1, 0, 0, 1, 1, 0, 0, 1, 1, 0, 0, 1, 1, 0, 0);
+    const __m512 sign = _mm512_fmadd_ps(left, _mm512_set1_ps(-2), one);
+    const __m512i firsts = _mm512_setr_epi64(0, 2, 4, 6, 0, 2, 4, 6);
+    int i = 0;
+    for (; i + 4 <= count; i += 4) {
+        const __m512 down = four_times_each(place.down + i), right = four_times_each(place.right + i);
+        const __m512 upper = _mm512_mul_ps(four_corners(field, place.corner + i), _mm512_sub_ps(one, down));
+        const __m512 column = _mm512_fmadd_ps(four_corners(field + stride, place.corner + i), down, upper);
+        const __m512d weighed = _mm512_castps_pd(_mm512_mul_ps(column, _mm512_fmadd_ps(right, sign, left)));
+        const __m512 sum =
+            _mm512_add_ps(_mm512_castpd_ps(weighed), _mm512_castpd_ps(_mm512_permute_pd(weighed, 0x55)));
+        const __m512d pairs = _mm512_permutexvar_pd(firsts, _mm512_castps_pd(sum));
+        _mm256_storeu_ps(heard + 2 * i, _mm256_castpd_ps(_mm512_castpd512_pd256(pairs)));
+    }
+    for (; i < count; ++i) hear_one(place, field, stride, i, heard);
+}
+#endif
+
 }  // namespace
 
 template <class T> void clear_border(int64_t height, int64_t width, T *field) {
@@ -100,12 +148,12 @@ template <class T> void clear_border(int64_t height, int64_t width, T *field) {
 }
 
 template <class T>
-void make_field(const T *const base[2], const T *const total[2], T rho, int64_t height, int64_t width,
-                T *field) {
+void make_field(const T *const base[2], const T *const total[2], T rho, int64_t first, int64_t last,
+                int64_t width, T *field) {
     const int64_t stride = 2 * (width + 2);
-    clear_border(height, width, field);
-    for (int64_t y = 0; y < height; ++y) {
+    for (int64_t y = first; y < last; ++y) {
         T *row = field + (y + 1) * stride;
+        row[0] = row[1] = row[stride - 2] = row[stride - 1] = 0;
         for (int64_t x = 0; x < width; ++x) {
             row[2 + 2 * x] = base[0][y * width + x] + rho * total[0][y * width + x];
             row[3 + 2 * x] = base[1][y * width + x] + rho * total[1][y * width + x];
@@ -118,7 +166,7 @@ template <class T> void nonlocal_step(const NonLocal<T> &s) {
     const int64_t stride = 2 * (s.width + 2);
     Place<T> place;
     alignas(64) T heard[2 * chunk], sum[2][chunk];
-    for (int64_t y = 0; y < s.height; ++y)
+    for (int64_t y = s.first; y < s.last; ++y)
         for (int64_t x = 0; x < s.width; x += chunk) {
             const int count = static_cast<int>(s.width - x < chunk ? s.width - x : chunk);
             const int64_t at = y * s.width + x;
@@ -126,12 +174,7 @@ template <class T> void nonlocal_step(const NonLocal<T> &s) {
             for (int k = 0; k < s.count; ++k) {
                 place.find(s.edge.offset[k][0] + at, s.edge.offset[k][1] + at, y, x, s.height, s.width,
                            count);
-                for (int i = 0; i < count; ++i) {
-                    const T *upper = s.field + 2 * static_cast<int64_t>(place.corner[i]);
-                    const Four<T> column = load<Four<T>>(upper) * (1 - place.down[i]) +
-                                           load<Four<T>>(upper + stride) * place.down[i];
-                    store_two<T>(heard + 2 * i, across<T>(column, shares<T>(place.right[i])));
-                }
+                hear(place, s.field, stride, count, heard);
                 const T *weights = s.edge.weight[k] + at, *differences = s.edge.difference[k] + at;
                 for (int i = 0; i < count; ++i) {
                     const T information = heard[2 * i], precision = heard[2 * i + 1],
@@ -289,12 +332,12 @@ template <class T> void scan(const T *values, int64_t count, Range &range) {
     for (int64_t j = 0; j < count; ++j) range.not_finite += values[j] * 0 == 0 ? 0 : 1;
 }
 
-#define GBPN_INSTANTIATE(T)                                                                   \
-    template void make_field(const T *const[2], const T *const[2], T, int64_t, int64_t, T *); \
-    template void clear_border(int64_t, int64_t, T *);                                        \
-    template void nonlocal_step(const NonLocal<T> &);                                         \
-    template void nonlocal_adjoint(const NonLocalAdjoint<T> &);                               \
-    template void sum_slots(const Slots<T> &);                                                \
+#define GBPN_INSTANTIATE(T)                                                                            \
+    template void make_field(const T *const[2], const T *const[2], T, int64_t, int64_t, int64_t, T *); \
+    template void clear_border(int64_t, int64_t, T *);                                                 \
+    template void nonlocal_step(const NonLocal<T> &);                                                  \
+    template void nonlocal_adjoint(const NonLocalAdjoint<T> &);                                        \
+    template void sum_slots(const Slots<T> &);                                                         \
     template void scan(const T *, int64_t, Range &);
 GBPN_INSTANTIATE(float)
 GBPN_INSTANTIATE(double)

@@ -28,8 +28,7 @@ class DepthUnit:
         batch = sparse.shape[0]
         metres = sparse.new_ones(batch)
         if kind != "metric":
-            values = torch.where(measured(sparse), sparse, torch.full_like(sparse, torch.nan))
-            metres = _nanmedian(values.detach().flatten(1)).nan_to_num(1.0)
+            metres = _medians(sparse.detach())
         return cls(kind=kind, metres=metres.view(batch, 1, 1, 1))
 
     def into(self, depth: Tensor) -> Tensor:
@@ -39,7 +38,7 @@ class DepthUnit:
         relative = depth / self.metres
         if self.kind == "median":
             return relative
-        return torch.where(measured(depth), torch.where(measured(depth), relative, 1.0).log(), 0.0)
+        return torch.where(measured(depth), relative, 1.0).log()
 
     def variance(self, depth: Tensor, std: Tensor) -> Tensor:
         """Of measurements `depth` with standard deviation `std`, both metres, in the field's unit squared."""
@@ -61,13 +60,16 @@ class DepthUnit:
         return (value.exp() if self.kind == "log" else value) * self.metres
 
 
-def _nanmedian(values: Tensor) -> Tensor:
-    """[B, N] → [B] the lower median of what is not NaN; NaN where all is."""
+def _medians(sparse: Tensor) -> Tensor:
+    """[B, 1, H, W] → [B]: the lower median of each image's measurements; 1 where there are none."""
+    values = sparse.flatten(1)
+    present = measured(values)
     if values_are_known():
-        return values.nanmedian(dim=1).values
+        found = [each[there] for each, there in zip(values, present, strict=True)]
+        one = sparse.new_ones(())
+        return torch.stack([each.median() if each.numel() else one for each in found])
     # The same by sorting, which other runtimes have too.
-    absent = values.isnan()
-    count = (~absent).sum(1, keepdim=True)
-    ordered = values.masked_fill(absent, torch.inf).sort(dim=1).values
+    count = present.sum(1, keepdim=True)
+    ordered = torch.where(present, values, torch.inf).sort(dim=1).values
     middle = ordered.gather(1, ((count - 1) // 2).clamp(min=0))
-    return torch.where(count > 0, middle, torch.nan)[:, 0]
+    return torch.where(count > 0, middle, 1.0)[:, 0]

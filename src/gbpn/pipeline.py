@@ -16,14 +16,13 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from gbpn import agreement, outliers, sigma_check
+from gbpn import agreement, outliers, read_out, sigma_check
 from gbpn.areas import AreaGrid, centre_depths
 from gbpn.camera import flipped
 from gbpn.config import ModelConfig
 from gbpn.depth_unit import DepthUnit
 from gbpn.distribution import DepthDistribution, SigmaCalibration, Widening
 from gbpn.errors import InputError
-from gbpn.gaussian import Gaussian
 from gbpn.gbp import Inference, Messages, infer
 from gbpn.gmcn import GMCN, MULTIPLE, FieldParameters, Refiner, SecondStageInput
 from gbpn.mrf import MRF
@@ -267,13 +266,16 @@ class Pipeline:
         padded, unit = encoding.padded, first.unit
         seen_unit = DepthUnit.of(unit.kind, sparse.depth.to(padded.image))
         belief, field = first.inference.belief, first.field
-        seen = SecondStageInput(
-            image=padded.image,
-            intrinsics=padded.intrinsics,
-            depth=unit.relative_to(seen_unit, belief.mean.nan_to_num(0.0)),  # 0 where nothing reached
-            confidence=self._logit(belief, first.parameters).sigmoid(),
-            measured=torch.where(field.weight > 0, unit.relative_to(seen_unit, field.depth), 0.0),
+        maps = read_out.seen(
+            belief,
+            first.parameters.residual,
+            field.depth,
+            field.weight,
+            unit,
+            seen_unit,
+            self.config.confidence,
         )
+        seen = SecondStageInput(image=padded.image, intrinsics=padded.intrinsics, **maps._asdict())
         return self.second.redraw(seen, encoding.parameters)
 
     def field(
@@ -313,24 +315,18 @@ class Pipeline:
             check=False,  # the network's own maps: shapes are right by construction
         )
         belief = inference.belief
-        mean = infer(field, solver="exact").belief.mean if exact else belief.mean
+        mean = infer(field, solver="exact").belief.mean if exact else None
+        depth, logit = read_out.answer(belief, mean, parameters.residual, unit, self.config.confidence)
         crop = encoding.padded.cropped
         distribution = DepthDistribution(
-            mean=crop(unit.out(mean)),
-            confidence_logit=crop(self._logit(belief, parameters)),
+            mean=crop(depth),
+            confidence_logit=crop(logit),
             belief_precision=crop(belief.precision),
             calibration=self.calibration,
         )
         return StageResult(
             parameters=parameters, unit=unit, field=field, inference=inference, distribution=distribution
         )
-
-    def _logit(self, belief: Gaussian, parameters: FieldParameters) -> Tensor:
-        """The confidence logit at the padded size."""
-        precision = belief.precision
-        if self.config.confidence == "log":
-            precision = precision.clamp(min=1e-9).log()
-        return precision + parameters.residual
 
     @property
     def _checks(self) -> bool:

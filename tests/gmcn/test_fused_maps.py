@@ -14,6 +14,8 @@ from gbpn.gmcn import fused_maps
 from gbpn.gmcn.density import DensityResponse
 from gbpn.gmcn.field_parameters import ChannelLayout, FieldParameters, HeadMaps
 from gbpn.gmcn.iteration_corrections import IterationCorrections
+from gbpn.gmcn.refiner import cues
+from gbpn.gmcn.stage_inputs import SecondStageInput
 from gbpn.mrf import SYMMETRIC_RING
 
 native = pytest.importorskip("gbpn._native", reason="needs the compiled module gbpn._native")
@@ -141,6 +143,24 @@ def test_gradients_take_the_plain_way(monkeypatch: pytest.MonkeyPatch) -> None:
     assert part.last.weight.grad.any()
     assert response.constant.grad is not None
     assert response.constant.grad.any()
+
+
+@pytest.mark.parametrize("size", [(1, 1), (1, 7), (33, 65), (24, 40)])
+def test_cues(level: str, size: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    given = counted(monkeypatch, "cues")
+    torch.manual_seed(sum(size))
+    one = (2, 1, *size)
+    seen = SecondStageInput(
+        image=torch.randn(2, 3, *size),
+        intrinsics=torch.tensor([[50.0, 0.0, 3.0], [0.0, 60.0, 2.0], [0.0, 0.0, 1.0]]).repeat(2, 1, 1),
+        depth=torch.randn(one).exp() * (torch.rand(one) < 0.9),
+        confidence=torch.rand(one),
+        measured=torch.randn(one).exp() * (torch.rand(one) < 0.3),
+    )
+    found, wanted = cues(seen), cues(SecondStageInput(*(x.double() for x in seen)))
+    assert found.is_contiguous(memory_format=torch.channels_last)
+    torch.testing.assert_close(found.double(), wanted, **CLOSE)
+    assert [x is not None for x in given] == [True, False]
 
 
 def test_same_bits_with_any_number_of_threads(with_threads) -> None:

@@ -185,7 +185,8 @@ def nonlocal_step(m: Maker, adjoint: bool = False) -> Call:
     inputs |= m.pair("", b, 1)
     options = {"reweighting": m.reweighting()}
     if not adjoint:
-        return Call("gbp_nonlocal_step", {"inputs": inputs, "result": m.space_pair("", b, 1)}, options)
+        groups = {"inputs": inputs, "result": m.space_pair("", b, 1)}
+        return Call("gbp_nonlocal_step", groups, {**options, "threads": m.threads})
     groups = {"inputs": inputs, "cotangents": m.space_pair("", b, 1), "gradients": gradients}
     return Call("gbp_nonlocal_step_adjoint", groups, options)
 
@@ -279,6 +280,41 @@ def field_responding(m: Maker) -> Call:
     return Call("field_responding", {"inputs": inputs, "outputs": outputs}, options)
 
 
+def field_directed(m: Maker) -> Call:
+    edges, sets = m.rng.choice((2, 4)), [m.rng.randint(1, 3) for _ in range(2)]
+    senders = 3 if edges == 4 else 1
+    names = ("weight", "difference")
+    inputs = {name: m.maps(m.batch, count, edges) for name, count in zip(names, sets, strict=True)}
+    outputs = {name: m.space(m.batch, count, 4, senders) for name, count in zip(names, sets, strict=True)}
+    return Call("field_directed", {"inputs": inputs, "outputs": outputs}, {"threads": m.threads})
+
+
+def belief_out(m: Maker) -> Call:
+    m.dtype = torch.float32
+    inputs = {name: m.maps(m.batch, 1) for name in ("information", "precision", "residual")}
+    inputs["metres"] = m.tensor(m.batch)
+    outputs = {name: m.space(m.batch, 1) for name in ("mean", "logit")}
+    return Call("belief_out", {"inputs": inputs, "outputs": outputs}, {"threads": m.threads})
+
+
+def belief_seen(m: Maker) -> Call:
+    m.dtype = torch.float32
+    names = ("information", "precision", "residual", "measurement", "weight")
+    inputs = {name: m.maps(m.batch, 1) for name in names}
+    inputs["shift"] = m.tensor(m.batch)
+    outputs = {name: m.space(m.batch, 1) for name in ("depth", "confidence", "measured")}
+    return Call("belief_seen", {"inputs": inputs, "outputs": outputs}, {"threads": m.threads})
+
+
+def stage_cues(m: Maker) -> Call:
+    m.dtype = torch.float32
+    inputs = {name: m.maps(m.batch, 1) for name in ("depth", "confidence", "measured")}
+    inputs |= {"image": m.maps(m.batch, 3), "intrinsics": m.tensor(m.batch, 3, 3)}
+    cues = m.tensor(m.batch, m.height, m.width, 13).permute(0, 3, 1, 2)
+    options = {"step": 0.05, "threads": m.threads}
+    return Call("stage_cues", {"inputs": inputs, "outputs": {"cues": cues}}, options)
+
+
 def scan(m: Maker) -> Call:
     return Call("scan", {"values": {"values": m.tensor(m.batch, m.height, m.width)}}, {})
 
@@ -296,5 +332,9 @@ OPERATORS: dict[str, Callable[[Maker], Call]] = {
     "field_read": field_read,
     "field_corrected": field_corrected,
     "field_responding": field_responding,
+    "field_directed": field_directed,
+    "belief_out": belief_out,
+    "belief_seen": belief_seen,
+    "stage_cues": stage_cues,
     "scan": scan,
 }

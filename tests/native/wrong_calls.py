@@ -184,7 +184,7 @@ WRONG_NUMBERS: dict[str, tuple[Any, ...]] = {
     "local_edges": (0, -1, 5, 2**40, "x"),
     **dict.fromkeys(("difference_unit", "contrast"), (math.nan, math.inf, -math.inf, "x", None)),
     **dict.fromkeys(
-        ("least", "faintest", "unlike", "largest_step"), (0.0, -1.0, math.nan, math.inf, "x", None)
+        ("least", "faintest", "unlike", "largest_step", "step"), (0.0, -1.0, math.nan, math.inf, "x", None)
     ),
     "checkpoints": ("x", 2, None),
 }

@@ -84,6 +84,7 @@ def complete(
     from rich.console import Console
 
     from gbpn.cli.complete_many import complete_many, instructions_of, is_listed, refuse_on_many
+    from gbpn.cli.process_memory import keep_freed_memory
     from gbpn.formats.depth_files import DepthRangeWarning
     from gbpn.predict.film import film
     from gbpn.predict.jobs import Run
@@ -92,6 +93,7 @@ def complete(
     from gbpn.recordings.bags import is_recording
     from gbpn.recordings.video import VIDEOS
 
+    keep_freed_memory()
     console = Console(highlight=False, soft_wrap=True)
     with warnings.catch_warnings(), ExitStack() as opened:
         warnings.simplefilter("ignore", DepthRangeWarning)  # the range is checked and told once more

@@ -37,9 +37,11 @@ def serve(
 def _serve(port: int, host: str, weights: str, device: str, *, page: bool, browser: bool) -> None:
     from rich.console import Console
 
+    from gbpn.cli.process_memory import keep_freed_memory
     from gbpn.predict import DepthCompleter
     from gbpn.studio import run
 
+    keep_freed_memory()
     completer = DepthCompleter.from_pretrained(weights, device=device)
     server = run.Server(completer, run.address(host, port), weights=weights, page=page)
     what = "studio" if page else "HTTP interface, described in openapi.json,"

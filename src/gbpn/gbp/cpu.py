@@ -5,15 +5,17 @@ Float32 and float64, forward and adjoint; the images of a batch run on `torch.ge
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 from torch import Tensor
 
 from gbpn.gaussian import Gaussian
 from gbpn.gbp import operators
 from gbpn.gbp.state import Messages
-from gbpn.mrf import MRF, LocalEdges
+from gbpn.mrf import MRF, LocalEdges, SymmetricEdges
 
-__all__ = ["infer", "nonlocal_step", "simd_level", "sweep"]
+__all__ = ["directed", "infer", "nonlocal_step", "simd_level", "sweep"]
 
 
 def sweep(
@@ -64,6 +66,19 @@ def nonlocal_step(
         reweighting,
     )
     return Gaussian(information, precision)
+
+
+def directed(mrf: MRF) -> MRF:
+    """`MRF.directed`, in one pass where no gradient is wanted."""
+    edges = mrf.local
+    if not isinstance(edges, SymmetricEdges):
+        return mrf
+    given = {"weight": edges.weight, "difference": edges.difference}
+    wanted = torch.is_grad_enabled() and any(x.requires_grad for x in given.values())
+    if wanted or torch.compiler.is_compiling() or edges.weight.dim() != 5 or not operators.directs():
+        return mrf.directed()
+    local = LocalEdges(**operators.directed(given), damping=edges.damping)
+    return replace(mrf, local=local)
 
 
 def infer(

@@ -66,12 +66,12 @@ def infer(
         raise InputError(
             f"iterations and nonlocal_steps must not be negative; got {iterations} and {nonlocal_steps}"
         )
-    mrf = mrf.directed()
-    messages = messages if messages is not None else Messages.empty(mrf)
     if backward not in BACKWARDS:
         raise InputError(f"backward must be one of {', '.join(BACKWARDS)}; got {backward!r}")
     name = choose_backend(backend, mrf.weight.device)
     operators = load_backend(name)
+    mrf = operators.directed(mrf) if hasattr(operators, "directed") else mrf.directed()
+    messages = messages if messages is not None else Messages.empty(mrf)
     if record or not hasattr(operators, "infer"):
         return _infer_stepwise(
             operators, name, mrf, messages, iterations, nonlocal_steps, reweighting, record

@@ -13,16 +13,19 @@ Torch wants tensors one after the other; the native functions want them by name,
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
+from gbpn import kept_memory
 from gbpn.backends import native
 
 __all__ = [
     "EDGES",
+    "directed",
+    "directs",
     "infer",
     "infer_adjoint",
     "nonlocal_step",
@@ -101,6 +104,24 @@ def _written(names: Iterable[str], tensors: Iterable[Tensor | None]) -> dict[str
     return dict(zip(names, tensors, strict=True))
 
 
+def directs() -> bool:
+    """Whether `directed` is there; the module of a checkout may be older than its sources."""
+    return hasattr(_native, "field_directed")
+
+
+def directed(undirected: dict[str, Tensor]) -> dict[str, Tensor]:
+    """weight and difference [B, T, U, H, W] → [B, T, 4, E, H, W]; see `gbpn.mrf.SymmetricEdges.directed`."""
+    outputs = {}
+    for name, x in undirected.items():
+        batch, sets, edges, height, width = x.shape
+        shape = (batch, sets, 4, 3 if edges == 4 else 1, height, width)
+        outputs[name] = kept_memory.empty(shape, like=x)
+    _native.field_directed(
+        inputs=_read(undirected, undirected.values()), outputs=outputs, threads=torch.get_num_threads()
+    )
+    return outputs
+
+
 def tape_planes(edges: int, learned: bool, steps: int, tape: str) -> int:
     """Planes [H, W] that the backward pass needs for each iteration; the native side counts them alike.
 
@@ -115,7 +136,7 @@ def tape_planes(edges: int, learned: bool, steps: int, tape: str) -> int:
 @torch.library.custom_op("gbpn::infer", mutates_args=(), schema=f"({_FIELD}, {_PLAN}) -> {_tensors(7)}")
 def infer(*arguments: Any) -> tuple[Tensor, ...]:
     """Belief pair, local pair, non-local pair, tape."""
-    outputs: tuple[Tensor, ...] = _empty_outcome(*arguments)
+    outputs = _outcome(kept_memory.empty, *arguments)
     iterations, steps, reweighting, tape = arguments[_COUNT:]
     kept = outputs if tape != "none" else (*outputs[:-1], None)
     _native.gbp_infer(
@@ -132,6 +153,11 @@ def infer(*arguments: Any) -> tuple[Tensor, ...]:
 
 @infer.register_fake
 def _empty_outcome(*arguments: Any) -> tuple[Tensor, ...]:
+    return _outcome(lambda shape, like: like.new_empty(shape), *arguments)
+
+
+def _outcome(empty: Callable[[Sequence[int], Tensor], Tensor], *arguments: Any) -> tuple[Tensor, ...]:
+    """Tensors that an inference writes, made by `empty`."""
     field = _Field(*arguments[:_COUNT])
     iterations, steps, _, tape = arguments[_COUNT:]
     unary, local = field.unary_information, field.messages_local_information
@@ -141,9 +167,9 @@ def _empty_outcome(*arguments: Any) -> tuple[Tensor, ...]:
     planes = tape_planes(field.local_weight.shape[3], field.nonlocal_weight is not None, steps, tape)
     shape = (0,) if tape == "none" else (batch, iterations, planes, height, width)
     return (
-        *(unary.new_empty((batch, 1, height, width)) for _ in range(2)),
-        *(local.new_empty((batch, 8, height, width)) for _ in range(2)),
-        *(unary.new_empty((batch, 1, height, width)) for _ in range(2)),
+        *(empty((batch, 1, height, width), unary) for _ in range(2)),
+        *(empty((batch, 8, height, width), local) for _ in range(2)),
+        *(empty((batch, 1, height, width), unary) for _ in range(2)),
         unary.new_empty(shape),
     )
 
@@ -286,11 +312,14 @@ _STEP_TENSORS = _arguments(_STEP)
 )
 def nonlocal_step(*arguments: Any) -> tuple[Tensor, Tensor]:
     """The new sum of messages [B, 1, H, W]; arguments as `gbpn.gbp.reference.nonlocal_step`."""
-    results: tuple[Tensor, Tensor] = _nonlocal_shapes(*arguments)
+    results = [kept_memory.empty(x.shape, like=x) for x in arguments[2:4]]
     _native.gbp_nonlocal_step(
-        inputs=_read(_STEP, arguments[:8]), result=_written(_PAIR, results), reweighting=arguments[8]
+        inputs=_read(_STEP, arguments[:8]),
+        result=_written(_PAIR, results),
+        reweighting=arguments[8],
+        threads=torch.get_num_threads(),
     )
-    return results
+    return results[0], results[1]
 
 
 @nonlocal_step.register_fake

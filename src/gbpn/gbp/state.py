@@ -26,8 +26,9 @@ class Messages:
 
     @classmethod
     def empty(cls, mrf: MRF) -> Messages:
-        like = mrf.weight.detach()
-        return cls(Gaussian.identity_like(like.expand(-1, 8, -1, -1)), Gaussian.identity_like(like))
+        nothing = torch.zeros_like(mrf.weight.detach())  # read by all of them, written by nobody
+        slots = nothing.expand(-1, 8, -1, -1)
+        return cls(Gaussian(slots, slots), Gaussian(nothing, nothing))
 
     def belief(self, unary: Gaussian, reweighting: float = 1.0) -> Gaussian:
         """unary × all messages, [B, 1, H, W]."""

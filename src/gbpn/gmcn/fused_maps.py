@@ -2,8 +2,9 @@
 
 Between the heads and belief propagation lie some forty small operations on whole maps. Where no gradient is
 wanted, one compiled function a step does them row by row: `read` of the heads' maps, `corrected` by what each
-iteration changes, `responding` to the density of the measurements. Each gives None where the plain form must
-serve, which says what is computed: `gbpn.gmcn.field_parameters` calls both.
+iteration changes, `responding` to the density of the measurements; and `cues` of what a second stage sees.
+Each gives None where the plain form must serve, which says what is computed: `gbpn.gmcn.field_parameters` and
+`gbpn.gmcn.refiner` call both.
 """
 
 from __future__ import annotations
@@ -16,11 +17,13 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from gbpn import kept_memory
 from gbpn.backends import COMPILED, native
 from gbpn.gmcn.depth_prior import LARGEST_STEP
+from gbpn.gmcn.stage_inputs import SecondStageInput
 from gbpn.mrf import LocalEdges, NonLocalEdges, SymmetricEdges
 
-__all__ = ["Read", "corrected", "read", "responding"]
+__all__ = ["Read", "corrected", "cues", "read", "responding"]
 
 _Edges = tuple[LocalEdges | SymmetricEdges, NonLocalEdges | None]
 
@@ -87,9 +90,7 @@ def read(
     difference·`difference_unit`; sigmoid(damping)."""
     if not _fit(weight, difference, damping, contrast, image):
         return None
-    drawn = Read(
-        *(torch.empty_like(x, memory_format=torch.contiguous_format) for x in (weight, difference, damping))
-    )
+    drawn = Read(*(kept_memory.empty(x.shape, like=x) for x in (weight, difference, damping)))
     inputs: dict[str, Tensor | None] = {
         "weight": weight,
         "difference": difference,
@@ -121,11 +122,12 @@ def corrected(
     if not _fit(*parts) or any(x.shape[1] != 1 for x in (damping, *parts[2:])):
         return None
     batch, _, height, width = damping.shape
-    inputs, outputs = {"damping": damping}, {"damping": damping.new_empty(batch, iterations, height, width)}
+    sets = (batch, iterations, height, width)
+    inputs, outputs = {"damping": damping}, {"damping": kept_memory.empty(sets, like=damping)}
     if far is not None:
         inputs |= {"far_weight": far.weight, "far_damping": far.damping}
-        outputs["far_damping"] = torch.empty_like(outputs["damping"])
-        outputs["far_weight"] = damping.new_empty(batch, iterations, *far.weight.shape[2:])
+        outputs["far_damping"] = kept_memory.empty(sets, like=damping)
+        outputs["far_weight"] = kept_memory.empty((batch, iterations, *far.weight.shape[2:]), like=damping)
     native().field_corrected(
         inputs={"corrections": corrections.detach(), **_planes(inputs)},
         outputs=outputs,
@@ -135,6 +137,23 @@ def corrected(
     if far is None:
         return local, None
     return local, replace(far, weight=outputs["far_weight"], damping=outputs["far_damping"])
+
+
+def cues(seen: SecondStageInput, channels: int, step: float) -> Tensor | None:
+    """`gbpn.gmcn.refiner.cues`, the channels of a pixel side by side."""
+    maps = {name: x for name, x in seen._asdict().items() if name != "intrinsics"}
+    if not _fit(*seen) or not hasattr(native(), "stage_cues"):
+        return None
+    batch, _, height, width = seen.depth.shape
+    pixels = kept_memory.empty((batch, height, width, channels), like=seen.depth)
+    found = pixels.permute(0, 3, 1, 2)  # [B, channels, H, W]
+    native().stage_cues(
+        inputs={**_planes(maps), "intrinsics": seen.intrinsics.detach().contiguous()},
+        outputs={"cues": found},
+        step=step,
+        threads=torch.get_num_threads(),
+    )
+    return found
 
 
 def responding(
@@ -155,17 +174,14 @@ def responding(
     if not _fit(change, *inputs.values()):
         return None
     read = ("prior", "far_offset")
-    outputs = {
-        name: torch.empty_like(x, memory_format=torch.contiguous_format)
-        for name, x in inputs.items()
-        if name not in read
-    }
+    outputs = {name: kept_memory.empty(x.shape, like=x) for name, x in inputs.items() if name not in read}
     space: dict[str, Tensor] = {}
     if far is not None:
         batch, _, height, width = unary.shape
         steps = far.offset.shape[1] * far.offset.shape[2]
-        space["half"] = unary.new_empty(batch, 1, height // 2, width // 2)
-        space["far_steps"] = unary.new_empty(batch, steps, height // 2, width // 2)
+        half = (height // 2, width // 2)
+        space["half"] = kept_memory.empty((batch, 1, *half), like=unary)
+        space["far_steps"] = kept_memory.empty((batch, steps, *half), like=unary)
     native().field_responding(
         inputs={"change": change.detach(), **_planes(inputs)},
         outputs={**outputs, **space},

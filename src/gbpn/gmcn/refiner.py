@@ -17,6 +17,7 @@ from torch.nn import functional
 
 from gbpn.config import ModelConfig
 from gbpn.errors import InputError
+from gbpn.gmcn import fused_maps
 from gbpn.gmcn.blocks import ConvNorm, Convolution, ResidualBlock, initialise
 from gbpn.gmcn.density import DensityResponse
 from gbpn.gmcn.field_parameters import ChannelLayout, FieldParameters, HeadMaps
@@ -142,6 +143,8 @@ def cues(seen: SecondStageInput) -> Tensor:
     """[B, CUES, H, W]: the paper's seven maps, where there are measurements and how far they lie off, and the
     steps of depth to half of the neighbours; steps as x / (`STEP` + |x|) of relative differences x.
     """
+    if (fused := fused_maps.cues(seen, CUES, STEP)) is not None:
+        return fused
     there = seen.measured > 0
     safe = seen.depth.clamp(min=1e-6)
     off = torch.where(there, seen.measured / safe - 1, torch.zeros_like(safe))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from gbpn import kept_memory
 from gbpn.backends import COMPILED, native
 
 __all__ = ["Upscale"]
@@ -36,7 +37,8 @@ class Upscale(nn.ConvTranspose2d):
 @torch.library.custom_op("gbpn::upscale", mutates_args=(), device_types="cpu")
 def _upscale(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     """x [B, C, H, W], weight [C, out, 2, 2] → [B, out, 2H, 2W], contiguous."""
-    planes: Tensor = _shape(x, weight, bias)
+    batch, _, height, width = x.shape
+    planes = kept_memory.empty((batch, weight.shape[1], 2 * height, 2 * width), like=x)
     by_channel = weight.detach().transpose(0, 1).contiguous()  # [out, C, 2, 2]
     native().upscale(
         inputs={"x": x.detach(), "weight": by_channel, "bias": bias.detach().contiguous()},

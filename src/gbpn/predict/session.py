@@ -81,6 +81,7 @@ class Session:
         self._points: dict[tuple[int, int], Measurement] = {}
         self._unit: DepthUnit | None = None
         self._messages: Messages | None = None
+        self._answer: DepthDistribution | None = None
         self._result: CompletedDepth | None = None
         self._first: StageResult | None = None
         self._last: StageResult | None = None
@@ -95,7 +96,7 @@ class Session:
         if any((one.x, one.y) in self._points for one in new):
             self._messages = None
         self._points.update({(one.x, one.y): one for one in new})
-        self._result = None
+        self._forget_answer()
 
     def update(self, x: Numbers, y: Numbers, depth: Numbers, std: Numbers | None = None) -> None:
         """Correct measurements that are there."""
@@ -109,7 +110,8 @@ class Session:
         self._require_measured(places)
         for place in places:
             self._points.pop(place, None)
-        self._messages = self._result = None
+        self._messages = None
+        self._forget_answer()
 
     def measure(self, sparse: Any) -> None:
         """All measurements anew: a map [H, W] in metres, 0 where not measured; those of a video's next frame.
@@ -120,11 +122,12 @@ class Session:
         rows, columns = np.nonzero(depth)
         new = read_pixels(columns, rows, depth[rows, columns], None, self.size)
         self._points = {(one.x, one.y): one for one in new}
-        self._result = None
+        self._forget_answer()
 
     def restart(self) -> None:
         """Forget all messages, so that the next look is that of a new session; the measurements stay."""
-        self._messages = self._result = self._unit = None
+        self._messages = self._unit = None
+        self._forget_answer()
 
     def copy(self) -> Session:
         """An independent session with the same measurements; what the network has drawn is shared."""
@@ -135,7 +138,7 @@ class Session:
     def next_image(self, image: Any, intrinsics: Any = None, *, still: bool = True) -> None:
         """The next frame of a video, with the measurements there are; if the camera stood `still`, warm."""
         self._see(image, self._camera if intrinsics is None and still else intrinsics)
-        self._result = None
+        self._forget_answer()
         if not still:
             self._messages = None
 
@@ -158,13 +161,14 @@ class Session:
     def result(self) -> CompletedDepth:
         """The completed depth, refreshed if measurements have changed."""
         if self._result is None:
-            self._result = self._refresh()
+            with torch.inference_mode():
+                self._result = self._completed(self._refreshed())
         return self._result
 
     @property
     def depth(self) -> np.ndarray:
-        """[H, W] metres."""
-        return self.result.depth
+        """[H, W] metres; without what the confidence of `result` would cost."""
+        return self._refreshed().mean[0, 0].cpu().float().numpy()
 
     @property
     def confidence(self) -> np.ndarray:
@@ -329,15 +333,24 @@ class Session:
         self._image, self._camera, self._encoding = picture, camera, encoding
         self._notices = (notice,) if notice else ()
 
+    def _forget_answer(self) -> None:
+        self._answer = self._result = None
+
+    def _refreshed(self) -> DepthDistribution:
+        """The answer, anew if measurements have changed."""
+        if self._answer is None:
+            self._answer = self._refresh()
+        return self._answer
+
     @torch.inference_mode()
-    def _refresh(self) -> CompletedDepth:
+    def _refresh(self) -> DepthDistribution:
         sparse = self._sparse(self._points_needed())
         self._last = first = self._refresh_first(sparse)
         if self.two_stages:
             self._last = self.pipeline.second_stage(self._encoding, sparse, first)
         elif self.pipeline.second is not None:
-            return self._completed(_uncalibrated(first))
-        return self._completed(self.pipeline.checked(self._last.distribution, self._encoding, sparse))
+            return _uncalibrated(first)
+        return self.pipeline.checked(self._last.distribution, self._encoding, sparse)
 
     def _refresh_first(self, sparse: SparseDepth) -> StageResult:
         """The first stage, warm where it may be."""
