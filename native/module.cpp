@@ -9,6 +9,7 @@ namespace nb = nanobind;
 void bind_attention(nb::module_ &module);
 void bind_field_maps(nb::module_ &module);
 void bind_gbp(nb::module_ &module);
+void bind_head_planes(nb::module_ &module);
 void bind_upscale(nb::module_ &module);
 
 namespace {
@@ -40,5 +41,6 @@ NB_MODULE(_native, module) {
     bind_attention(module);
     bind_field_maps(module);
     bind_gbp(module);
+    bind_head_planes(module);
     bind_upscale(module);
 }

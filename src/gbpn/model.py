@@ -19,6 +19,7 @@ from gbpn.gmcn.affine import AffineNetwork, affine_fit
 from gbpn.gmcn.blocks import ConvNorm, Convolution
 from gbpn.gmcn.efficientnet import EfficientNetEncoder
 from gbpn.gmcn.fused_convolution import PRECISIONS, has_bfloat16
+from gbpn.gmcn.heads import Heads
 from gbpn.padding import PaddedImage
 from gbpn.pipeline import Pipeline
 from gbpn.validity import measured
@@ -94,7 +95,7 @@ class Model(nn.Module, ABC):
         self.precision = precision
         if self.fused:
             for part in self.modules():
-                if isinstance(part, ConvNorm | Convolution):
+                if isinstance(part, ConvNorm | Convolution | Heads | Refiner):
                     part.prepare(PRECISIONS[precision])
         return self
 
