@@ -84,8 +84,8 @@ class Model(nn.Module, ABC):
         """Convolutions in "float32", "bfloat16", or "auto": bfloat16 where it is fast and was checked.
 
         For fused models on CPUs. Input, what the heads say, the field and inference stay float32; weights are
-        kept as they are, so one can go back. "auto" needs a processor that computes bfloat16 itself, and a card that says
-        what it changes (`bfloat16`, see `gbpn info`).
+        kept as they are, so one can go back. "auto" needs a processor that computes bfloat16 itself, and a
+        card that says what it changes (`bfloat16`, see `gbpn info`).
         """
         if precision not in ("auto", *PRECISIONS):
             raise InputError(f"precision must be auto, {', '.join(PRECISIONS)}; got {precision!r}")
