@@ -9,6 +9,7 @@ namespace nb = nanobind;
 void bind_attention(nb::module_ &module);
 void bind_field_maps(nb::module_ &module);
 void bind_gbp(nb::module_ &module);
+void bind_head_planes(nb::module_ &module);
 void bind_kept_memory(nb::module_ &module);
 void bind_stage_maps(nb::module_ &module);
 void bind_upscale(nb::module_ &module);
@@ -42,6 +43,7 @@ NB_MODULE(_native, module) {
     bind_attention(module);
     bind_field_maps(module);
     bind_gbp(module);
+    bind_head_planes(module);
     bind_kept_memory(module);
     bind_stage_maps(module);
     bind_upscale(module);

@@ -19,6 +19,8 @@ from gbpn.gmcn.affine import AffineNetwork, affine_fit
 from gbpn.gmcn.blocks import ConvNorm, Convolution
 from gbpn.gmcn.efficientnet import EfficientNetEncoder
 from gbpn.gmcn.fused_convolution import PRECISIONS, has_bfloat16
+from gbpn.gmcn.heads import Heads
+from gbpn.gmcn.upscale import Upscale
 from gbpn.padding import PaddedImage
 from gbpn.pipeline import Pipeline
 from gbpn.validity import measured
@@ -81,9 +83,9 @@ class Model(nn.Module, ABC):
     def use_precision(self: AnyModel, precision: str) -> AnyModel:
         """Convolutions in "float32", "bfloat16", or "auto": bfloat16 where it is fast and was checked.
 
-        For fused models on CPUs. Input, heads, the field and inference stay float32; weights are kept as they
-        are, so one can go back. "auto" needs a processor that computes bfloat16 itself, and a card that says
-        what it changes (`bfloat16`, see `gbpn info`).
+        For fused models on CPUs. Input, what the heads say, the field and inference stay float32; weights are
+        kept as they are, so one can go back. "auto" needs a processor that computes bfloat16 itself, and a
+        card that says what it changes (`bfloat16`, see `gbpn info`).
         """
         if precision not in ("auto", *PRECISIONS):
             raise InputError(f"precision must be auto, {', '.join(PRECISIONS)}; got {precision!r}")
@@ -94,7 +96,7 @@ class Model(nn.Module, ABC):
         self.precision = precision
         if self.fused:
             for part in self.modules():
-                if isinstance(part, ConvNorm | Convolution):
+                if isinstance(part, ConvNorm | Convolution | Upscale | Heads | Refiner):
                     part.prepare(PRECISIONS[precision])
         return self
 

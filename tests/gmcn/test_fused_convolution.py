@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from types import SimpleNamespace
 from typing import Any
 
@@ -194,3 +196,64 @@ def test_a_fused_model_answers_like_the_plain_one(name: str, monkeypatch: pytest
         assert float(off.max()) < 1e-2  # rounding grows where an untrained field is nearly singular
         assert float((off > 1e-4).float().mean()) < 5e-3
         torch.testing.assert_close(answer.confidence_logit, plain.confidence_logit, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("conv", [nn.Conv2d(6, 20, 3, padding=1), nn.ConvTranspose2d(6, 20, 2, stride=2)])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_packed_weights_give_the_same_bits_at_any_size(conv: Any, dtype: torch.dtype) -> None:
+    layer = fused.prepared(conv.requires_grad_(False), dtype)
+    assert layer.packed is not None
+    sizes = [(1, 6, 8, 9), (2, 6, 8, 9), (1, 6, 33, 65), (1, 6, 1, 1), (1, 6, 1, 7), (1, 6, 8, 9)]
+    threads = torch.get_num_threads()
+    try:
+        for count in (1, 3):
+            torch.set_num_threads(count)
+            for size in sizes:
+                x = torch.randn(size).to(dtype).to(memory_format=torch.channels_last)
+                with torch.inference_mode(size[0] == 1):
+                    got, wanted = (
+                        fused.convolution(layer, x),
+                        fused.convolution(layer._replace(packed=None), x),
+                    )
+                assert got is not None
+                assert wanted is not None
+                assert torch.equal(got, wanted)
+    finally:
+        torch.set_num_threads(threads)
+    assert len(layer.packed._by_size) == 4
+    assert list(layer.packed._by_size)[-1] == sizes[-1]
+
+
+def test_packed_weights_are_not_copied_with_a_model() -> None:
+    layer = fused.prepared(nn.Conv2d(4, 4, 3), torch.float32)
+    x = torch.randn(1, 4, 8, 8)
+    assert layer.packed is not None
+    assert fused.convolution(layer, x) is not None
+    assert layer.packed._by_size
+    for twin in (copy.deepcopy(layer), pickle.loads(pickle.dumps(layer))):
+        assert not twin.packed._by_size
+        torch.testing.assert_close(fused.convolution(twin, x), fused.convolution(layer, x), rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("left", ["nothing", "an error"])
+def test_weights_that_cannot_be_packed_serve_as_they_are(left: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    x = torch.randn(1, 4, 8, 8)
+    layer = fused.prepared(nn.Conv2d(4, 4, 3), torch.float32)
+    wanted = fused.convolution(layer._replace(packed=None), x)
+
+    def refuse(*_: Any) -> None:
+        raise RuntimeError("this processor computes no bfloat16")
+
+    packer = {"_reorder_convolution_weight": SimpleNamespace(default=refuse)} if left == "an error" else {}
+    operators = torch.ops.mkldnn
+    kept = {
+        name: getattr(operators, name)
+        for name in ("_convolution_pointwise", "_convolution_transpose_pointwise")
+    }
+    monkeypatch.setattr(torch.ops, "mkldnn", SimpleNamespace(**kept, **packer))
+    got = fused.convolution(layer, x)
+    assert got is not None
+    assert wanted is not None
+    assert torch.equal(got, wanted)
+    assert layer.packed is not None
+    assert layer.packed._by_size[x.shape] is layer.weight

@@ -63,6 +63,22 @@ def test_operator_is_sound_and_costs_the_same() -> None:
     assert costs[0] == costs[1] > 0
 
 
+def test_maps_in_bfloat16_are_multiplied_as_such_where_it_is_fast() -> None:
+    layer = Upscale(8, 5).requires_grad_(False)
+    x = torch.randn(2, 8, 3, 21).to(memory_format=torch.channels_last)
+    wanted = layer(x.bfloat16())
+    layer.prepare(torch.bfloat16)
+    assert (layer.pairs is not None) == native.has_pairs()
+    got = layer(x.bfloat16())
+    assert got.dtype == torch.float32
+    torch.testing.assert_close(got, wanted, rtol=0, atol=2e-2)  # of rounded weights
+    assert torch.equal(got, wanted) != native.has_pairs()
+    layer.backend = "reference"
+    torch.testing.assert_close(layer(x.bfloat16()), wanted, rtol=0, atol=2e-6)
+    layer.prepare(torch.float32)
+    assert layer.pairs is None
+
+
 def test_same_bits_with_any_number_of_threads(with_threads) -> None:
     layer, x = Upscale(8, 9).requires_grad_(False), torch.randn(2, 8, 33, 47)
     alone, three = (with_threads(count, lambda: layer(x)) for count in (1, 3))

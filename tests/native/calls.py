@@ -214,6 +214,24 @@ def attention(m: Maker, adjoint: bool = False) -> Call:
     return Call("attention_backward", groups, options)
 
 
+def head_planes(m: Maker) -> Call:
+    m.dtype = torch.float32  # the only one
+    terms, out, fine = m.rng.randint(1, 20), m.rng.randint(2, 9), m.rng.randint(0, 17)
+    full = (2 * m.height, 2 * m.width)
+    inputs = {
+        "x": m.tensor(m.batch, m.height, m.width, terms),
+        "weight": m.tensor(out, terms, 2, 2),
+        "bias": m.tensor(out),
+    }
+    if fine:
+        inputs |= {"fine": m.tensor(m.batch, *full, fine), "fine_weight": m.tensor(out, fine, 3, 3)}
+    if m.rng.random() < 0.5:
+        first = m.rng.randint(1, out - 1)
+        inputs |= {"add_0": m.tensor(m.batch, first, *full), "add_1": m.tensor(m.batch, out - first, *full)}
+    groups = {"inputs": inputs, "outputs": {"planes": m.tensor(m.batch, out, *full)}}
+    return Call("head_planes", groups, {"pairs": False, "threads": m.threads})
+
+
 def upscale(m: Maker) -> Call:
     channels, out = m.rng.randint(1, 20), m.rng.randint(1, 9)
     x = m.tensor(m.batch, channels, m.height, m.width)
@@ -328,6 +346,7 @@ OPERATORS: dict[str, Callable[[Maker], Call]] = {
     "gbp_nonlocal_step_adjoint": lambda m: nonlocal_step(m, adjoint=True),
     "attention_forward": attention,
     "attention_backward": lambda m: attention(m, adjoint=True),
+    "head_planes": head_planes,
     "upscale": upscale,
     "field_read": field_read,
     "field_corrected": field_corrected,

@@ -186,7 +186,7 @@ WRONG_NUMBERS: dict[str, tuple[Any, ...]] = {
     **dict.fromkeys(
         ("least", "faintest", "unlike", "largest_step", "step"), (0.0, -1.0, math.nan, math.inf, "x", None)
     ),
-    "checkpoints": ("x", 2, None),
+    **dict.fromkeys(("checkpoints", "pairs"), ("x", 2, None)),
 }
 
 

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-__all__ = ["PRECISIONS", "Layer", "convolution", "has_bfloat16", "prepared"]
+__all__ = ["PRECISIONS", "Layer", "PackedWeights", "convolution", "has_bfloat16", "prepared"]
 
 PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 """In which the convolutions between input and heads can be computed."""
@@ -26,6 +26,29 @@ _ACTIVATIONS: dict[Any, tuple[str, list[float], str]] = {
     functional.relu6: ("hardtanh", [0.0, 6.0], ""),
 }
 """How oneDNN calls them: name, numbers, variant."""
+
+
+_SIZES_KEPT = 4
+"""Of the input, for which a layer's weights are kept as oneDNN wants them; the oldest leaves."""
+
+
+class PackedWeights:
+    """A layer's weights by size of its input, as oneDNN wants them there; not copied with a model."""
+
+    def __init__(self) -> None:
+        self._by_size: dict[tuple[int, ...], Tensor] = {}
+
+    def of(self, layer: Layer, size: torch.Size) -> Tensor:
+        """The weights for an input of this size; as they are where this torch does not lay them out."""
+        packed = self._by_size.get(size)
+        if packed is None:
+            packed = _packed(layer, size)
+            kept = list(self._by_size.items())[1 - _SIZES_KEPT :]
+            self._by_size = {**dict(kept), size: packed}  # at once: other threads may be reading
+        return packed
+
+    def __reduce__(self) -> tuple[type[PackedWeights], tuple[()]]:
+        return PackedWeights, ()
 
 
 class Layer(NamedTuple):
@@ -42,6 +65,7 @@ class Layer(NamedTuple):
     margins: tuple[int, int, int, int] | None = None
     """Zeros around the input, where they differ from side to side."""
     transposed: bool = False
+    packed: PackedWeights | None = None
 
 
 def prepared(
@@ -80,6 +104,7 @@ def prepared(
         replicated=replicated,
         margins=margins,
         transposed=isinstance(conv, nn.ConvTranspose2d),
+        packed=PackedWeights(),
     )
 
 
@@ -101,18 +126,34 @@ def convolution(
     if layer.margins is not None:
         x = functional.pad(x, layer.margins)
     plan = layer.padding, layer.stride, layer.dilation, layer.groups
+    weight = layer.weight if layer.packed is None else layer.packed.of(layer, x.shape)
     plain, transposed = operators
     if layer.transposed:
         none = (0, 0)
         plan = layer.padding, none, *plan[1:]  # type: ignore[assignment]
-        up: Tensor = transposed.default(x, layer.weight, layer.bias, *plan, *_ACTIVATIONS[activation])
+        up: Tensor = transposed.default(x, weight, layer.bias, *plan, *_ACTIVATIONS[activation])
         return up
     if add is None:
-        result: Tensor = plain.default(x, layer.weight, layer.bias, *plan, *_ACTIVATIONS[activation])
+        result: Tensor = plain.default(x, weight, layer.bias, *plan, *_ACTIVATIONS[activation])
         return result
     added = add.to(dtype)
-    summed: Tensor = plain.binary(x, added, layer.weight, layer.bias, *plan, "add", 1.0, None, [], None)
+    summed: Tensor = plain.binary(x, added, weight, layer.bias, *plan, "add", 1.0, None, [], None)
     return summed
+
+
+def _packed(layer: Layer, size: torch.Size) -> Tensor:
+    """The layer's weights as oneDNN lays them out for an input of this size, or as they are."""
+    name = "_reorder_convolution_transpose_weight" if layer.transposed else "_reorder_convolution_weight"
+    pack = getattr(torch.ops.mkldnn, name, None)  # private: may leave with any release
+    if pack is None or not hasattr(pack, "default"):
+        return layer.weight
+    output_padding = ((0, 0),) if layer.transposed else ()
+    plan = layer.padding, *output_padding, layer.stride, layer.dilation, layer.groups
+    try:
+        packed: Tensor = pack.default(layer.weight, *plan, list(size))
+    except RuntimeError:  # a dtype that this processor does not compute itself
+        return layer.weight
+    return packed
 
 
 def _fits(x: Tensor, activation: Callable[[Tensor], Tensor] | None) -> bool:

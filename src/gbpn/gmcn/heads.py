@@ -7,6 +7,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from gbpn.config import ModelConfig
+from gbpn.gmcn import head_planes
 from gbpn.gmcn.blocks import ConvNorm, Convolution, ResidualBlock, initialise
 from gbpn.gmcn.field_parameters import ChannelLayout, HeadMaps
 from gbpn.gmcn.upscale import Upscale
@@ -30,9 +31,13 @@ class Detail(nn.Module):
 
     def forward(self, features: Tensor, image: Tensor) -> tuple[Tensor, ...]:
         """features [B, C, H/2, W/2], image [B, 3, H, W] → one correction per map."""
-        x = self.mix(functional.gelu(self.look(image, add=self.up(features))))
-        corrections: tuple[Tensor, ...] = self.last(x).split(self.counts, dim=1)
+        corrections: tuple[Tensor, ...] = self.last(self.mixed(features, image)).split(self.counts, dim=1)
         return corrections
+
+    def mixed(self, features: Tensor, image: Tensor) -> Tensor:
+        """[B, width, H, W]: what the last layer reads."""
+        mixed: Tensor = self.mix(functional.gelu(self.look(image, add=self.up(features))))
+        return mixed
 
 
 class Heads(nn.Module):
@@ -70,6 +75,8 @@ class Heads(nn.Module):
         if config.detail:
             trunk_width = width if config.heads == "trunk" else channels
             self.detail = Detail(trunk_width, config.detail, tuple(counts.values()))
+        self.last_layers: head_planes.LastLayers | None = None
+        self.backend = "auto"
         initialise(self)
         if self.detail is not None:
             nn.init.zeros_(self.detail.last.weight)
@@ -83,9 +90,21 @@ class Heads(nn.Module):
             last.weight.zero_()
             last.bias.copy_(bias)
 
+    def prepare(self, dtype: torch.dtype) -> None:
+        """From now on weights stay as they are: draw all maps at once where heads share their features."""
+        heads = [getattr(self, name) for name in self.counts]
+        if all(len(head) == 1 for head in heads):
+            fine = None if self.detail is None else self.detail.last
+            self.last_layers = head_planes.last_layers([head[0] for head in heads], fine, dtype)
+
     def forward(self, features: Tensor, image: Tensor) -> HeadMaps:
         """`features` [B, C, H/2, W/2] and the normalised image [B, 3, H, W]."""
         x = self.trunk(features)
+        if (layers := self.last_layers) is not None and head_planes.fit(layers, self.backend, x, image):
+            fine = None if self.detail is None else self.detail.mixed(x, image)
+            planes = head_planes.drawn(layers, x, fine)
+            parts = torch.split(planes, list(self.counts.values()), dim=1)
+            return HeadMaps(**dict(zip(self.counts, parts, strict=True)))
         maps = {name: getattr(self, name)(x) for name in self.counts}
         if self.detail is not None:
             for name, fine in zip(self.counts, self.detail(x, image), strict=True):

@@ -17,7 +17,7 @@ from torch.nn import functional
 
 from gbpn.config import ModelConfig
 from gbpn.errors import InputError
-from gbpn.gmcn import fused_maps
+from gbpn.gmcn import fused_maps, head_planes
 from gbpn.gmcn.blocks import ConvNorm, Convolution, ResidualBlock, initialise
 from gbpn.gmcn.density import DensityResponse
 from gbpn.gmcn.field_parameters import ChannelLayout, FieldParameters, HeadMaps
@@ -68,6 +68,8 @@ class Refiner(nn.Module):
         self.units = _units(config, context_widths)
         self.block = ResidualBlock(widths[0])
         self.last = Upscale(widths[0], sum(self.layout.channels.values()))
+        self.last_layers: head_planes.LastLayers | None = None
+        self.backend = "auto"
         self.corrections: IterationCorrections | None = None
         if config.iteration_corrections:
             self.corrections = IterationCorrections(widths[1], config.iterations[1], config.nonlocal_edges)
@@ -98,14 +100,25 @@ class Refiner(nn.Module):
             quarter = x
             x = self.fuse[level](torch.cat((self.up[level](x), skips[level]), dim=1))
             x = self._attend(level, x, before.features)
-        corrections = self.last(self.block(x)).split(tuple(self.layout.channels.values()), dim=1)
-        drawn = before.maps.by_name().items()
-        corrected = {name: old + new for (name, old), new in zip(drawn, corrections, strict=True)}
-        redrawn = self.layout.read(HeadMaps(**corrected), seen.image)
+        redrawn = self.layout.read(self._corrected(before.maps, self.block(x)), seen.image)
         if self.corrections is not None:
             redrawn = redrawn.corrected(self.corrections, quarter)
         own = () if self.response is None else (self.response,)
         return replace(redrawn, features=before.features, responses=before.responses + own)
+
+    def prepare(self, dtype: torch.dtype) -> None:
+        """From now on weights stay as they are: correct all maps at once."""
+        self.last_layers = head_planes.last_layers([self.last], None, dtype)
+
+    def _corrected(self, drawn: HeadMaps, x: Tensor) -> HeadMaps:
+        """The first stage's maps, with what the last layer makes of features [B, C, H/2, W/2] added."""
+        counts, old = list(self.layout.channels.values()), drawn.by_name()
+        layers = self.last_layers
+        if layers is not None and head_planes.fit(layers, self.backend, x, *old.values()):
+            parts = torch.split(head_planes.drawn(layers, x, add=tuple(old.values())), counts, dim=1)
+            return HeadMaps(**dict(zip(old, parts, strict=True)))
+        parts = torch.split(self.last(x), counts, dim=1)
+        return HeadMaps(**{name: maps + new for (name, maps), new in zip(old.items(), parts, strict=True)})
 
     def _attend(self, level: int, x: Tensor, context: Sequence[Tensor]) -> Tensor:
         """What the units of a level make of its map; as it came where there are none."""

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from gbpn import kept_memory
 from gbpn.backends import COMPILED, native
+from gbpn.gmcn import head_planes
 
 __all__ = ["Upscale"]
 
@@ -21,10 +22,18 @@ class Upscale(nn.ConvTranspose2d):
     def __init__(self, channels: int, out: int) -> None:
         super().__init__(channels, out, 2, stride=2)
         self.backend = "auto"
+        self.pairs: head_planes.LastLayers | None = None
+
+    def prepare(self, dtype: torch.dtype) -> None:
+        """From now on weights stay as they are; maps in bfloat16 are multiplied as such where it is fast."""
+        layers = head_planes.last_layers([self], None, dtype)
+        self.pairs = layers if layers is not None and layers.pairs else None
 
     def forward(self, x: Tensor, output_size: list[int] | None = None) -> Tensor:
+        if self.pairs is not None and head_planes.fit(self.pairs, self.backend, x):
+            return head_planes.drawn(self.pairs, x)
         if x.dtype == torch.bfloat16 and self.weight.dtype == torch.float32:
-            x = x.float()  # heads are wide, also where the network before them is computed in bfloat16
+            x = x.float()  # where pairs of bfloat16 are not multiplied
         trains = torch.is_grad_enabled() and (x.requires_grad or self.weight.requires_grad)
         fast = COMPILED and x.device.type == "cpu" and x.dtype in (torch.float32, torch.float64)
         if trains or not fast or torch.compiler.is_compiling() or self.backend not in ("auto", "cpu"):
