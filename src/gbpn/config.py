@@ -289,7 +289,7 @@ _SMALL_PRIOR = replace(
     prior=True,
     density=12,
     second_stage="refine",
-    refine_units=(0, 0, 1, 1),
+    refine_units=(2, 1, 1, 1),
     start=replace(_SMALL_START, learned=0.005, offset=8.0),
 )
 """Two stages with learned edges, parameters by iteration, a depth-like map, and density in the field."""

@@ -51,9 +51,10 @@ def test_the_chain_ends_in_weights_that_say_what_they_are(made) -> None:
     assert config.iteration_corrections
     assert config.prior
     assert config.density
+    assert config.refine_units == (2, 1, 1, 1)
     assert model.calibration is not None
     names = [stage["name"] for stage in model.card["stages"]]
-    assert names == ["first", "second", "prior", "field", "whole", "settle"]
+    assert names == ["first", "second", "prior", "field", "whole", "settle", "larger"]
     assert model.card["trained_for"] == {"points": [1, 20000], "depth": [0.3, 14.0], "focal": 260.0}
     assert all(stage["hours"] > 0 for stage in model.card["stages"])
     assert "cores" in model.card["made_with"]["machine"]
@@ -106,7 +107,7 @@ def test_weights_that_exist_stand_for_their_stage(made, pool, tmp_path) -> None:
 def test_settings_reach_one_stage_or_all() -> None:
     changed = chain.DEFAULT.changed(["steps=7", "prior:batch=3"])
     assert {stage.recipe.steps for stage in changed.stages} == {7}
-    assert [stage.recipe.batch == 3 for stage in changed.stages] == [False, False, True, False, False, False]
+    assert [stage.recipe.batch == 3 for stage in changed.stages] == [False] * 2 + [True] + [False] * 4
     with pytest.raises(InputError, match="no stage 'frist'"):
         chain.DEFAULT.changed(["frist:steps=7"])
     assert chain.DEFAULT.scaled(0.5).stages[0].recipe.steps == 3000

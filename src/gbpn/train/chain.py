@@ -270,6 +270,18 @@ _SETTLE = replace(
 )
 """The same at a lower rate, on more frames as they are: what the new parts disturbed settles."""
 
+_LARGER = replace(
+    _SETTLE,
+    model_options={"refine_units": (2, 1, 1, 1)},
+    augmentation_options={**_SETTLE.augmentation_options, "extremes": 0.25},
+    steps=2_600,
+    peak_rate=4e-4,
+    average_from=2_000,
+    average_decay=0.997,
+    validate_every=1_000,
+)
+"""More of the second stage where it is fine: most of the error lies at depth edges. Everything learns."""
+
 DEFAULT = Chain(
     name="default",
     stages=(
@@ -279,6 +291,7 @@ DEFAULT = Chain(
         Stage(name="field", recipe=_FIELD),
         Stage(name="whole", recipe=_WHOLE),
         Stage(name="settle", recipe=_SETTLE),
+        Stage(name="larger", recipe=_LARGER),
     ),
     card={
         "licence": "weights trained on research data: research and evaluation use; the code is MIT",

@@ -16,18 +16,22 @@ from gbpn.losses import l2_loss, probability_loss, scale_free_loss, shape_loss
 from gbpn.model import GBPN, AffineModel
 from gbpn.pipeline import ImageEncoding, SparseDepth
 from gbpn.train.recipe import Recipe
+from gbpn.train.teacher import Teacher
 
 __all__ = ["Learner", "trained_with"]
 
 _Loss = Callable[[DepthDistribution, Tensor], Tensor]
+_TAUGHT = 1
+"""Level of the decoder that a teacher is held against: 1 is a quarter of the resolution."""
 
 
 class Learner(nn.Module):
     """Last stage's loss, plus `first_stage` times the first one's where the recipe asks for it."""
 
-    def __init__(self, model: GBPN | AffineModel, recipe: Recipe) -> None:
+    def __init__(self, model: GBPN | AffineModel, recipe: Recipe, teacher: Teacher | None = None) -> None:
         super().__init__()
         self.model = model
+        self.teacher, self.teacher_weight = teacher, recipe.teacher_weight
         self.first_stage = 0.0 if recipe.freeze_first_stage else recipe.first_stage
         self.prior = recipe.prior
         self.only_shape = recipe.loss == "shape"
@@ -45,8 +49,15 @@ class Learner(nn.Module):
             part.eval()
         return self
 
-    def forward(self, image: Tensor, sparse: Tensor, intrinsics: Tensor, target: Tensor) -> dict[str, Tensor]:
-        """Scalar losses by name; "loss" is what is minimised."""
+    def forward(
+        self,
+        image: Tensor,
+        sparse: Tensor,
+        intrinsics: Tensor,
+        target: Tensor,
+        names: tuple[str, ...] = (),
+    ) -> dict[str, Tensor]:
+        """Scalar losses by name; "loss" is what is minimised. `names` of the frames, for a teacher."""
         if not isinstance(self.model, GBPN):
             return {"loss": self.loss(self.model(image, sparse, intrinsics), target)}
         pipeline = self.model.pipeline()
@@ -68,7 +79,17 @@ class Learner(nn.Module):
                 [shape_loss(encoding.padded.cropped(prior), target) for prior in priors]
             ).mean()
             losses |= {"loss": losses["loss"] + self.prior * shape, "prior": shape}
+        if self.teacher is not None:
+            missed = self._missed(self.teacher, encoding, names)
+            losses |= {"loss": losses["loss"] + self.teacher_weight * missed, "teacher": missed}
         return losses
+
+    @staticmethod
+    def _missed(teacher: Teacher, encoding: ImageEncoding, names: tuple[str, ...]) -> Tensor:
+        """How much of the teacher's maps the decoder's features at a quarter of the resolution do not say."""
+        features = encoding.parameters.features[_TAUGHT]
+        stride = encoding.padded.image.shape[-1] / features.shape[-1]
+        return teacher.loss(features, encoding.padded.intrinsics, stride, names)
 
     @torch.no_grad()
     def _frozen_encode(self, image: Tensor, intrinsics: Tensor) -> ImageEncoding:

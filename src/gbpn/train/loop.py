@@ -33,6 +33,7 @@ from gbpn.train.sigma_calibration import calibrate
 from gbpn.train.starting_model import starting_model
 from gbpn.train.step_sampler import StepSampler
 from gbpn.train.summary import write_summary
+from gbpn.train.teacher import Teacher
 from gbpn.train.validation import validate
 from gbpn.weights.files import save
 
@@ -136,7 +137,7 @@ class _Run:
             self.network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         if fabric.world_size > 1:
             synchronise_batch_norm(self.network)
-        learner = Learner(self.network, recipe)
+        learner = Learner(self.network, recipe, Teacher.of(recipe, training.names))
         self.learner, self.optimiser = fabric.setup(learner, optimisation.build(self.network, recipe))
         self.average = WeightAverage(self.network, recipe.average_decay)
         self.step, self.failures, self.broken = 0, 0, 0
@@ -216,7 +217,7 @@ class _Run:
         self.learner.train()
         self.optimiser.zero_grad(set_to_none=True)
         here = batch.to(fabric.device)
-        losses = self.learner(here.image, here.sparse, here.intrinsics, here.target)
+        losses = self.learner(here.image, here.sparse, here.intrinsics, here.target, here.names)
         fabric.backward(losses["loss"])
         norms = optimisation.gradient_norms(self.network.named_parameters()) if detailed else {}
         norm = fabric.clip_gradients(

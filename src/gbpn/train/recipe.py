@@ -56,6 +56,10 @@ class Recipe:
     """Weight of the first stage's own loss; the paper supervises the last stage only."""
     prior: float = 0.0
     """Weight of the depth-like maps' own loss, for models that have them."""
+    teacher: str = ""
+    """File of another network's feature maps, see `gbpn.train.teacher`; empty: none."""
+    teacher_weight: float = 0.15
+    """Weight of the share of these maps that the first stage's features do not explain."""
     freeze_first_stage: bool = False
     """Keep a trained first stage as it is and teach the second one only."""
     freeze_encoder_statistics: bool = False
