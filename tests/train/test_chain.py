@@ -52,6 +52,9 @@ def test_the_chain_ends_in_weights_that_say_what_they_are(made) -> None:
     assert config.prior
     assert config.density
     assert config.refine_units == (2, 1, 1, 1)
+    assert config.agreement_trust == 32
+    assert load(made / "larger" / "last.safetensors").config.agreement_trust == 1
+    assert model.card["set_after_training"] == {"agreement_trust": 32}
     assert model.calibration is not None
     names = [stage["name"] for stage in model.card["stages"]]
     assert names == ["first", "second", "prior", "field", "whole", "settle", "larger"]

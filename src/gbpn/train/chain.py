@@ -10,13 +10,15 @@ continues and ends a chain. Weights that exist already are put into the folder o
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from gbpn.datasets import open_dataset
 from gbpn.errors import InputError, TrainingError
 from gbpn.loading import load
+from gbpn.model import from_config
 from gbpn.train.checkpoints import step_of
 from gbpn.train.loop import Machine, TrainingResult, train
 from gbpn.train.progress import read_rows
@@ -49,6 +51,8 @@ class Chain:
     stages: tuple[Stage, ...]
     card: dict[str, Any]
     """Licence, training data and limits to note in the file."""
+    finished_with: Mapping[str, Any] = field(default_factory=dict)
+    """Fields of the configuration that are set behind the last stage, before sigmas are fitted."""
 
     def scaled(self, dial: float) -> Chain:
         """Every stage shorter (or longer) by the same dial."""
@@ -114,11 +118,15 @@ def _is_done(folder: RunFolder, recipe: Recipe) -> bool:
 def _finish(chain: Chain, data: Path | None, out: Path) -> None:
     """The weights of the last stage as they ship: sigma fitted on all held-out frames, card inside."""
     last = chain.stages[-1]
-    model = load(out / last.name / "last.safetensors")
+    trained = load(out / last.name / "last.safetensors")
+    model = from_config(trained.config.overridden(chain.finished_with))
+    model.load_state_dict(trained.state_dict())
     options = {key: value for key, value in last.recipe.dataset_options.items() if key != "scenes"}
     frames = open_dataset(last.recipe.dataset, data or Path(), "validation", **options)
     model.calibration = calibrate(model, frames, len(frames))
     card = {**chain.card, "stages": [_told(stage, out) for stage in chain.stages], "made_with": environment()}
+    if chain.finished_with:
+        card["set_after_training"] = dict(chain.finished_with)
     card["made_with"].pop("command", None)
     card["trained_for"] = {"points": _points(last.recipe), **chain.card["trained_for"]}
     save(model, out / f"{chain.name}.safetensors", half=True, card=card)
@@ -301,6 +309,7 @@ DEFAULT = Chain(
         "ImageNet weights (Apache-2.0)",
         "trained_for": {"depth": [0.3, 14.0], "focal": 260.0},
     },
+    finished_with={"agreement_trust": 32.0},
 )
 
 CHAINS = {DEFAULT.name: DEFAULT}
