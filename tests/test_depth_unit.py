@@ -64,9 +64,10 @@ def test_one_unit_is_the_median_measurement(kind: str) -> None:
 def test_the_median_by_sorting_is_the_median(present: list[list[bool]]) -> None:
     """What other runtimes compute; rows of any number of values, also none."""
     there = torch.tensor(present)
-    values = torch.where(there, torch.rand(there.shape, dtype=torch.float64), torch.nan)
-    wanted = values.nanmedian(dim=1).values
+    values = torch.where(there, torch.rand(there.shape, dtype=torch.float64) + 0.1, torch.nan)
+    wanted = values.nanmedian(dim=1).values.nan_to_num(1.0)
+    frames = values[:, None, None]  # [B, 1, 1, W]
+    assert torch.equal(depth_unit._medians(frames), wanted)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(depth_unit, "values_are_known", lambda: False)
-        sorted_ = depth_unit._nanmedian(values)
-    assert torch.equal(sorted_.nan_to_num(-1), wanted.nan_to_num(-1))
+        assert torch.equal(depth_unit._medians(frames), wanted)

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 __all__ = ["agreement", "certainty", "trust"]
 
-Maps = TypeVar("Maps")
+_Maps = TypeVar("_Maps")
 """A tensor or an array."""
 
 _CLOSE = 1.01
@@ -31,7 +31,7 @@ _STREET, _ROOM = 0.85, 0.97
 """Shares of measurements so near at which they are trusted as the network says, and as far as ever."""
 
 
-def agreement(depth: Maps) -> Maps:
+def agreement(depth: _Maps) -> _Maps:
     """[..., 1, 1] in [0, 1] of depth [..., H, W]: the share of measured neighbours that agree."""
     close, pairs = _USUAL * _PAIRS, _PAIRS
     for one, other in _neighbours(depth):
@@ -41,17 +41,17 @@ def agreement(depth: Maps) -> Maps:
     return close / pairs  # type: ignore[return-value]
 
 
-def certainty(depth: Maps) -> Maps:
+def certainty(depth: _Maps) -> _Maps:
     """[..., 1, 1] in [0, 1] of depth [..., H, W] in metres: 1 where neighbours agree and most are near."""
     metres: Any = depth
     near = _count((metres > 0) & (metres < _NEAR)) / _count(metres > 0).clip(1)
-    found: Maps = _between(agreement(depth), _NOISY, _CLEAN) * _between(near, _STREET, _ROOM)
+    found: _Maps = _between(agreement(depth), _NOISY, _CLEAN) * _between(near, _STREET, _ROOM)
     return found
 
 
-def trust(sure: Maps, most: float) -> Maps:
+def trust(sure: _Maps, most: float) -> _Maps:
     """Factor of a measurement's precision at this `certainty`, from 1 to `most`."""
-    factor: Maps = most**sure  # type: ignore[operator]
+    factor: _Maps = most**sure  # type: ignore[operator]
     return factor
 
 

@@ -203,7 +203,7 @@ def test_exact_solver_only_for_models_with_an_energy(
 ) -> None:
     exact = gbpn.DepthCompleter.from_pretrained(weights, device="cpu", solver="exact")
     answer = exact(picture, depth, CAMERA)
-    np.testing.assert_array_equal(answer.confidence, result.confidence)  # stays as trained
+    np.testing.assert_allclose(answer.confidence, result.confidence, rtol=5e-6)  # stays as trained
     longer = gbpn.DepthCompleter.from_pretrained(weights, device="cpu", iterations=(3, 2000))
     settled = longer(picture, depth, CAMERA).depth
     assert np.abs(answer.depth - settled).mean() < 0.25 * np.abs(answer.depth - result.depth).mean()
