@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
@@ -90,6 +91,18 @@ def with_threads():
 
     yield run
     torch.set_num_threads(before)
+
+
+@pytest.fixture(params=["baseline", "avx2", "avx512"])
+def level(request: pytest.FixtureRequest) -> Iterator[str]:
+    """The kernels of each instruction set that this processor has, in turn."""
+    native = pytest.importorskip("gbpn._native", reason="needs the compiled module gbpn._native")
+    try:
+        native.force_simd_level(request.param)
+    except ValueError as error:
+        pytest.skip(str(error))
+    yield request.param
+    native.force_simd_level("auto")
 
 
 @pytest.fixture(scope="session")

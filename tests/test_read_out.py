@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 import torch
 from torch import Tensor
@@ -16,16 +14,6 @@ native = pytest.importorskip("gbpn._native", reason="needs the compiled module g
 
 SIZES = [(1, 1), (1, 7), (33, 65), (16, 48)]
 CLOSE = {"rtol": 5e-6, "atol": 1e-6, "equal_nan": True}
-
-
-@pytest.fixture(params=["baseline", "avx2", "avx512"])
-def level(request: pytest.FixtureRequest) -> Iterator[str]:
-    try:
-        native.force_simd_level(request.param)
-    except ValueError as error:
-        pytest.skip(str(error))
-    yield request.param
-    native.force_simd_level("auto")
 
 
 def belief(height: int, width: int) -> tuple[Gaussian, Tensor]:

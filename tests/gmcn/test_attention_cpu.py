@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 
 import pytest
 import torch
@@ -32,16 +31,6 @@ SHAPES = [  # heads, size, height, width, kernel, dilation
     (2, 32, 1, 1, 7, 4),
     (1, 16, 3, 70, 7, 8),
 ]
-
-
-@pytest.fixture(params=["baseline", "avx2", "avx512"])
-def level(request: pytest.FixtureRequest) -> Iterator[str]:
-    try:
-        native.force_simd_level(request.param)
-    except ValueError as error:
-        pytest.skip(str(error))
-    yield request.param
-    native.force_simd_level("auto")
 
 
 def draw(shape: tuple[int, ...], dtype: torch.dtype, batch: int = 2) -> tuple[list[Tensor], Tensor]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -23,16 +23,6 @@ native = pytest.importorskip("gbpn._native", reason="needs the compiled module g
 SIZES = [(8, 8), (24, 40), (16, 104)]
 CLOSE = {"rtol": 5e-6, "atol": 1e-6}
 """Places of far ends are rounded in float32, so steps to them differ by a little of their own size."""
-
-
-@pytest.fixture(params=["baseline", "avx2", "avx512"])
-def level(request: pytest.FixtureRequest) -> Iterator[str]:
-    try:
-        native.force_simd_level(request.param)
-    except ValueError as error:
-        pytest.skip(str(error))
-    yield request.param
-    native.force_simd_level("auto")
 
 
 def layout(learned: int) -> ChannelLayout:

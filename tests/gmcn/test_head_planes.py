@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 import torch
 from torch import Tensor, nn
@@ -16,16 +14,6 @@ native = pytest.importorskip("gbpn._native", reason="needs the compiled module g
 COUNTS = (9, 4, 1, 15)
 SIZES = [(1, 1, 2, 2), (3, 37, 6, 4), (5, 80, 32, 16), (2, 33, 7, 3)]
 """Rows, columns, channels and channels at full resolution."""
-
-
-@pytest.fixture(params=["baseline", "avx2", "avx512"])
-def level(request: pytest.FixtureRequest) -> Iterator[str]:
-    try:
-        native.force_simd_level(request.param)
-    except ValueError as error:
-        pytest.skip(str(error))
-    yield request.param
-    native.force_simd_level("auto")
 
 
 def plain(heads: list[nn.ConvTranspose2d], fine: nn.Conv2d, x: Tensor, finer: Tensor) -> Tensor:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
@@ -12,16 +10,6 @@ import gbpn.cost  # noqa: F401 - tells torch's counter what the operator costs
 from gbpn.gmcn.upscale import Upscale
 
 native = pytest.importorskip("gbpn._native", reason="needs the compiled module gbpn._native")
-
-
-@pytest.fixture(params=["baseline", "avx2", "avx512"])
-def level(request: pytest.FixtureRequest) -> Iterator[str]:
-    try:
-        native.force_simd_level(request.param)
-    except ValueError as error:
-        pytest.skip(str(error))
-    yield request.param
-    native.force_simd_level("auto")
 
 
 @pytest.mark.parametrize(
