@@ -18,28 +18,59 @@ def drawn(rows: int, columns: int) -> np.ndarray:
     return torch.rand(rows, columns, generator=torch.Generator().manual_seed(0)).numpy() < SETTINGS.share
 
 
-@pytest.mark.parametrize("size", [(1, 1), (7, 5), (30, 41), (64, 3)])
+def scattered(height: int, width: int, count: int, seed: int = 1) -> np.ndarray:
+    """[height, width] bool: so many measurements, anywhere."""
+    there = np.zeros(height * width, dtype=bool)
+    there[np.random.default_rng(seed).choice(height * width, count, replace=False)] = True
+    return there.reshape(height, width)
+
+
+@pytest.mark.parametrize("size", [(7, 5), (30, 41), (64, 3)])
 def test_single_pixels_are_those_that_torch_draws(size: tuple[int, int]) -> None:
-    np.testing.assert_array_equal(drawn_patches(*size, SETTINGS.fewest), drawn(*size))
-    assert not drawn_patches(*size, SETTINGS.fewest - 1).any()
+    np.testing.assert_array_equal(drawn_patches(scattered(*size, SETTINGS.fewest)), drawn(*size))
+    assert not drawn_patches(scattered(*size, SETTINGS.fewest - 1)).any()
 
 
-@given(st.integers(20, 130), st.integers(20, 130), st.integers(0, 20_000))
+@given(st.integers(60, 130), st.integers(60, 130), st.integers(0, 1600))
 def test_patches_are_squares_of_some_distances_between_measurements(
     height: int, width: int, more: int
 ) -> None:
     """Cut off at the right and lower border; below the number that asks for patches, single pixels."""
     count = SETTINGS.patches_from + more
     side = round(SETTINGS.patch * math.sqrt(height * width / count))
-    if side < 1:
-        return
-    held = drawn_patches(height, width, count)
+    held = drawn_patches(scattered(height, width, count))
     cells = drawn(math.ceil(height / side), math.ceil(width / side))
     row, column = np.mgrid[:height, :width] // side
     np.testing.assert_array_equal(held, cells[row, column])
-    np.testing.assert_array_equal(
-        drawn_patches(height, width, SETTINGS.patches_from - 1), drawn(height, width)
-    )
+    few = scattered(height, width, SETTINGS.patches_from - 1)
+    np.testing.assert_array_equal(drawn_patches(few), drawn(height, width))
+
+
+@given(st.integers(3, 12), st.integers(0, 2), st.integers(0, 5))
+def test_pieces_of_scan_lines_are_held_out_whole(gap: int, slant: int, seed: int) -> None:
+    """Lines that are `gap` rows apart and fall by `slant` over the image."""
+    height, width = 60, 200
+    there = np.zeros((height, width), dtype=bool)
+    columns = np.arange(width)
+    for top in range(seed % gap, height - slant, gap):
+        there[top + slant * columns // width, columns] = True
+    distance = math.sqrt(there.size / there.sum())
+    across, along = (max(1, round(size * distance)) for size in SETTINGS.line_patch)
+    cells = drawn(math.ceil(height / across), math.ceil(width / along))
+    row, column = np.mgrid[:height, :width]
+    np.testing.assert_array_equal(drawn_patches(there), cells[row // across, column // along])
+    turned = drawn(math.ceil(width / along), math.ceil(height / across))
+    np.testing.assert_array_equal(drawn_patches(there.T.copy()), turned[column // along, row // across].T)
+
+
+@pytest.mark.parametrize("step", [1, 2, 3, 5])
+def test_a_regular_grid_has_no_lines(step: int) -> None:
+    there = np.zeros((60, 80), dtype=bool)
+    there[::step, ::step] = True
+    side = round(SETTINGS.patch * step) if there.sum() >= SETTINGS.patches_from else 1
+    row, column = np.mgrid[:60, :80] // side
+    cells = drawn(math.ceil(60 / side), math.ceil(80 / side))
+    np.testing.assert_array_equal(drawn_patches(there), cells[row, column])
 
 
 @given(st.integers(1, 900), st.floats(0.01, 40.0))

@@ -42,6 +42,12 @@ class SigmaCheckSettings:
     a hole, single points would be too easy to guess from their neighbours."""
     patch: float = 3.0
     """Side of such a patch, in mean distances between measurements."""
+    line_patch: tuple[float, float] = (1.0, 20.0)
+    """Where measurements lie on scan lines, however many: height and width of a patch along them, in the same
+    distances. Such a patch takes out a piece of a line as long as no neighbour along it can help."""
+    on_lines: tuple[float, float] = (0.5, 3.0)
+    """Measurements lie on lines where at least the first share of them has a neighbour along the rows within
+    half the mean distance, and that share is the second times that along the columns; or the reverse."""
     calibration_weight: float = 20
     """Held-out measurements that weigh as much as the stored calibration."""
     largest_factor: float = 10.0
@@ -65,15 +71,40 @@ class SigmaCheckSettings:
 SETTINGS = SigmaCheckSettings()
 
 
-def drawn_patches(height: int, width: int, count: int, settings: SigmaCheckSettings = SETTINGS) -> Array:
-    """[height, width] bool: where the `count` measurements of an image are held out, always the same."""
+def drawn_patches(there: Array, settings: SigmaCheckSettings = SETTINGS) -> Array:
+    """[height, width] bool: where those of an image's measurements `there` are held out, always the same."""
+    (height, width), count = there.shape, int(there.sum())
     if count < settings.fewest:
         return np.zeros((height, width), dtype=bool)
-    in_patches = count >= settings.patches_from
-    side = round(settings.patch * math.sqrt(height * width / count)) if in_patches else 1
-    draw = _uniform(math.ceil(height / side), math.ceil(width / side))
-    patches: Array = (draw < np.float32(settings.share)).repeat(side, 0).repeat(side, 1)
+    rows, columns = _patch_size(there, math.sqrt(height * width / count), settings)
+    draw = _uniform(math.ceil(height / rows), math.ceil(width / columns))
+    patches: Array = (draw < np.float32(settings.share)).repeat(rows, 0).repeat(columns, 1)
     return patches[:height, :width]
+
+
+def _patch_size(there: Array, distance: float, settings: SigmaCheckSettings) -> tuple[int, int]:
+    """Rows and columns of the patches that are held out of measurements with this mean distance."""
+    reach = max(1, round(distance / 2))
+    along_rows, along_columns = _with_neighbour(there, reach), _with_neighbour(there.T, reach)
+    least, times = settings.on_lines
+    across, along = (max(1, round(size * distance)) for size in settings.line_patch)
+    if along_rows >= max(least, times * along_columns):
+        return across, along
+    if along_columns >= max(least, times * along_rows):
+        return along, across
+    side = round(settings.patch * distance) if int(there.sum()) >= settings.patches_from else 1
+    return side, side
+
+
+def _with_neighbour(there: Array, reach: int) -> float:
+    """Share of the measurements with another one in the next `reach` columns, a row off at most."""
+    band = there.copy()
+    band[1:] |= there[:-1]
+    band[:-1] |= there[1:]
+    before = np.concatenate((np.zeros((len(band), 1), dtype=np.int64), band.cumsum(axis=1)), axis=1)
+    column = np.arange(there.shape[1])
+    upto = np.minimum(column + reach + 1, there.shape[1])
+    return float(((before[:, upto] - before[:, column + 1]) > 0)[there].mean())
 
 
 def _uniform(rows: int, columns: int) -> Array:

@@ -46,8 +46,7 @@ def held_out(sparse: Tensor, settings: SigmaCheckSettings = SETTINGS) -> Tensor 
 
 def _held_out_of_one(there: Tensor, settings: SigmaCheckSettings) -> Tensor:
     """Those of one image's measurements [1, H, W]."""
-    height, width = there.shape[-2:]
-    patches = drawn_patches(height, width, int(there.sum()), settings)
+    patches = drawn_patches(there[0].cpu().numpy(), settings)
     return there & torch.from_numpy(patches).to(there.device)
 
 

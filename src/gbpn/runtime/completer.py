@@ -164,8 +164,7 @@ class DepthCompleter:
     def _check(self, encoding: _Encoding, sparse: Array) -> tuple[float, float] | None:
         """Complete from most of the measurements, compare with the rest."""
         calibration, there = self.manifest.calibration, measured(sparse)
-        height, width = there.shape
-        held = there & drawn_patches(height, width, int(there.sum()))
+        held = there & drawn_patches(there)
         if calibration is None:
             return None
         if not held.any():
