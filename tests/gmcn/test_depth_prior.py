@@ -112,6 +112,20 @@ def test_far_steps_carry_gradients_to_map_and_offset() -> None:
     assert torch.autograd.gradcheck(far_steps, (prior, offset.requires_grad_()), eps=1e-7, atol=1e-4)
 
 
+def test_a_place_that_is_nowhere_spoils_its_step_and_no_memory() -> None:
+    """torch's own gradient there ends the process."""
+    torch.manual_seed(4)
+    prior, offset = torch.rand(1, 1, 32, 48), 8 * torch.randn(1, 1, 2, 2, 32, 48)
+    offset[0, 0, 1, 0, 8, 20] = torch.nan
+    steps = far_steps(prior.requires_grad_(), offset.requires_grad_())
+    assert steps[0, 0, 0].isfinite().all()
+    row, column = torch.nonzero(steps[0, 0, 1].isnan(), as_tuple=True)
+    assert bool(steps[0, 0, 1, 8, 20].isnan())
+    assert int((row - 8).abs().max()) <= 3 >= int((column - 20).abs().max())
+    steps[0, 0, 0].sum().backward()
+    assert offset.grad[0, 0, 0].isfinite().all()
+
+
 def test_learned_edges_get_their_share() -> None:
     prior = torch.randn(1, 1, 8, 8)
     far = NonLocalEdges(

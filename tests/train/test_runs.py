@@ -31,6 +31,7 @@ from gbpn.train.loop import Machine, train
 from gbpn.train.progress import read_rows
 from gbpn.train.recipe import RECIPES, Recipe, named
 from gbpn.train.run_folder import RunFolder
+from gbpn.train.starting_model import starting_model
 from gbpn.weights.files import save
 
 pytest.importorskip("lightning_fabric", reason="training needs gbpn[train]")
@@ -216,6 +217,20 @@ def test_a_run_that_diverges_stops_with_its_checkpoint(tmp_path, pool) -> None:
     recipe = tiny("steps=200", "peak_rate=1e30", "clip_norm=1e30", "weight_decay=0", "validate_every=500")
     with pytest.raises(TrainingError, match=r"not finite at step \d+.*frames made/room"):
         train(recipe, pool, run, machine=MACHINE)
+
+
+def test_learned_edges_that_lie_nowhere_are_told(tmp_path, pool, monkeypatch) -> None:
+    """They once ended the process: torch's gradient at a place that is NaN does."""
+
+    def spoilt(recipe):
+        model = starting_model(recipe)
+        torch.nn.init.constant_(model.first.heads.offset[-1].bias, torch.nan)
+        return model
+
+    monkeypatch.setattr("gbpn.train.loop.starting_model", spoilt)
+    recipe = tiny("model.nonlocal_edges=2", "model.prior=True", "model.density=4")
+    with pytest.raises(TrainingError, match=r"not finite at step 3.*gradient_norm nan"):
+        train(recipe, pool, tmp_path / "run", machine=MACHINE)
 
 
 def test_a_gradient_that_is_not_finite_costs_its_step_only(tmp_path, pool, monkeypatch, capsys) -> None:

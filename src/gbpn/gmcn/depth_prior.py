@@ -90,10 +90,19 @@ def far_steps(prior: Tensor, offset: Tensor) -> Tensor:
     y = (near[:, :, :, 0] + row) * (2 / max(rows - 1, 1)) - 1
     x = (near[:, :, :, 1] + column) * (2 / max(columns - 1, 1)) - 1
     grid = torch.stack((x, y), dim=-1).flatten(1, 3)  # [B, T·K·H/2, W/2, 2]
-    there = functional.grid_sample(half, grid, padding_mode="border", align_corners=True)
+    there = _read(half, grid)
     steps = squeezed(half - there.view(batch, sets * count, rows, columns))
     full = functional.interpolate(steps, scale_factor=2, mode="bilinear", align_corners=False)
     return torch.unflatten(full.contiguous(), 1, (sets, count))
+
+
+def _read(maps: Tensor, grid: Tensor) -> Tensor:
+    """A map [B, 1, …] bilinearly at `grid` [B, rows, columns, 2], from −1 to 1; NaN where the place is."""
+    lost = grid.isnan() if grid.requires_grad else None
+    if lost is not None:  # torch's gradient at such a place reads and writes outside of its memory
+        grid = grid.masked_fill(lost, 0.0)
+    there = functional.grid_sample(maps, grid, padding_mode="border", align_corners=True)
+    return there if lost is None else there.masked_fill(lost.any(-1)[:, None], torch.nan)
 
 
 def with_local_steps(
