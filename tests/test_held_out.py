@@ -63,6 +63,14 @@ def test_pieces_of_scan_lines_are_held_out_whole(gap: int, slant: int, seed: int
     np.testing.assert_array_equal(drawn_patches(there.T.copy()), turned[column // along, row // across].T)
 
 
+@given(st.integers(0, 119), st.integers(1, 3), st.integers(30, 160))
+def test_of_a_line_or_two_some_is_held_out_and_never_most(row: int, lines: int, length: int) -> None:
+    there = np.zeros((130, 160), dtype=bool)
+    there[row : row + 3 * lines : 3, :length] = True
+    held = there & drawn_patches(there)
+    assert 0 < held.sum() <= there.sum() / 2
+
+
 @pytest.mark.parametrize("step", [1, 2, 3, 5])
 def test_a_regular_grid_has_no_lines(step: int) -> None:
     there = np.zeros((60, 80), dtype=bool)

@@ -76,7 +76,15 @@ def drawn_patches(there: Array, settings: SigmaCheckSettings = SETTINGS) -> Arra
     (height, width), count = there.shape, int(there.sum())
     if count < settings.fewest:
         return np.zeros((height, width), dtype=bool)
-    rows, columns = _patch_size(there, math.sqrt(height * width / count), settings)
+    patches = _drawn(there, _patch_size(there, math.sqrt(height * width / count), settings), settings)
+    if 0 < 2 * int(patches[there].sum()) <= count:
+        return patches
+    return _drawn(there, (1, 1), settings)  # one line, say: a patch that takes all of it, or none
+
+
+def _drawn(there: Array, size: tuple[int, int], settings: SigmaCheckSettings) -> Array:
+    """A share of all patches of so many rows and columns, cut off at the image's border."""
+    (height, width), (rows, columns) = there.shape, size
     draw = _uniform(math.ceil(height / rows), math.ceil(width / columns))
     patches: Array = (draw < np.float32(settings.share)).repeat(rows, 0).repeat(columns, 1)
     return patches[:height, :width]
