@@ -225,7 +225,8 @@ def row_panels(row: PictureRow) -> list[Array]:
         known = np.where(measured(target), target, np.nan)
         error = np.abs(mean - known)
         top = max(value_range(error)[1], 1e-3)
-        rmse = float(np.sqrt(np.nanmean(error**2))) if np.isfinite(error).any() else float("nan")
+        squares = np.square(error, dtype=np.float64)  # an untrained network's depths may be huge
+        rmse = float(np.sqrt(np.nanmean(squares))) if np.isfinite(error).any() else float("nan")
         panels += [
             titled(with_bar(colours(known, low, high, DEPTH), low, high, DEPTH), "ground truth"),
             titled(with_bar(colours(error, 0, top, ERROR), 0, top, ERROR), f"error, RMSE {rmse:.3f} m"),
