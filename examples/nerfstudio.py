@@ -11,9 +11,9 @@ from pathlib import Path
 
 import gbpn
 from gbpn.formats.poses import poses_of
-from gbpn.predict.completed_folder import CompletedFrame
-from gbpn.predict.merging import Merging, merged
-from gbpn.predict.nerfstudio import write_nerfstudio
+from gbpn.jobs.completed_folder import CompletedFrame
+from gbpn.jobs.merging import Merging, merged
+from gbpn.jobs.nerfstudio import write_nerfstudio
 from gbpn.show.pictures import photo
 
 

@@ -4,7 +4,7 @@
     python examples/realsense.py
 
 Shows rate, age and the share of pixels that the sensor left open and that are filled now, and writes the last
-frame to realsense.png. `frames` needs the camera; everything else is run by tests/test_examples.py.
+frame to realsense.png. `frames` needs the camera; everything else is run by tests/documents/test_examples.py.
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@
 Subscribes to `image` (sensor_msgs/Image), `camera_info` and `points` (sensor_msgs/PointCloud2), takes the
 transform from tf2, and publishes `depth` and `sigma` as 32FC1 images with the time and frame of the image.
 
-Its conversions are tested with the message definitions of ROS 2 Humble (tests/test_examples.py). The node
-itself was not run under ROS: its calls of rclpy and tf2_ros follow their documentation.
+Its conversions are tested with the message definitions of ROS 2 Humble (tests/documents/test_examples.py).
+The node itself was not run under ROS: its calls of rclpy and tf2_ros follow their documentation.
 """
 
 from __future__ import annotations

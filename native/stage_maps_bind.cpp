@@ -193,7 +193,7 @@ void bind_belief_seen(const nb::dict &inputs, const nb::dict &outputs, int threa
     });
 }
 
-constexpr int cue_channels = 13;  // gbpn.gmcn.refiner.CUES
+constexpr int cue_channels = 13;  // gbpn.network.refiner.CUES
 
 struct Cues {
     In image, depth, confidence, measured;

@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 from PIL import Image, ImageDraw
 
-from gbpn.atomic_files import replacing
 from gbpn.datasets import SyntheticDataset
 from gbpn.datasets.contact_sheet import depth_picture, grown
+from gbpn.files.atomic import replacing
 from gbpn.formats.images import to_pixels
 from gbpn.sensors.sampling import sparsify
 

@@ -26,8 +26,8 @@ import torch
 
 import gbpn
 from gbpn import scenes
-from gbpn.predict.recorded import frame_of
-from gbpn.predict.sources import Sensor
+from gbpn.jobs.recorded import frame_of
+from gbpn.jobs.sources import Sensor
 from gbpn.recordings.bags import Recording
 from gbpn.recordings.messages import image_fields
 from gbpn.recordings.timestamps import NANOSECONDS

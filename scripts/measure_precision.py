@@ -20,8 +20,8 @@ import gbpn
 from gbpn.datasets import open_dataset
 from gbpn.distribution import DepthDistribution
 from gbpn.evaluate.settings import Setting
+from gbpn.measurements.validity import measured
 from gbpn.sample import Sample
-from gbpn.validity import measured
 
 NORMAL_90 = 1.6448536
 SHOWN = 4

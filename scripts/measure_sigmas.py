@@ -17,10 +17,10 @@ import torch
 
 import gbpn
 from gbpn.datasets import open_dataset
-from gbpn.held_out import LEVEL, LEVEL_QUANTILE
 from gbpn.metrics import valid
 from gbpn.sample import Sample
 from gbpn.sensors.sampling import sparsify
+from gbpn.sigma.held_out import LEVEL, LEVEL_QUANTILE
 
 SENSORS = (
     "points:50",

@@ -23,8 +23,8 @@ from torch import Tensor
 from torch.nn import functional
 
 import gbpn
-from gbpn.areas import AreaGrid, agreeing
 from gbpn.distribution import DepthDistribution
+from gbpn.measurements.areas import AreaGrid, agreeing
 from gbpn.synthetic.dataset import SyntheticDataset
 
 Frame = tuple[Tensor, Tensor, Tensor]

@@ -1,6 +1,6 @@
 """Changes lines at random, one at a time, and reports the share of changes that the tests notice, per room.
 
-usage: python scripts/mutate.py [gmcn metrics data predict …] [--count 25] [--seed 0] [--to mutants.json]
+usage: python scripts/mutate.py [network metrics data predict …] [--count 25] [--seed 0] [--to mutants.json]
 
 The source tree is copied and changed there, never in place. First every test of a room runs once on the
 unchanged copy, which tells how long it takes and which lines it passes. Then, for each changed line, the
@@ -39,12 +39,11 @@ class Room:
 
 DATA = ("augmentation", "datasets", "formats", "recordings", "sensors", "synthetic")
 ROOMS = {
-    "gmcn": Room(
-        files=("gmcn/**/*.py",), tests=("gmcn/test_*.py", "test_own_goldens.py", "test_defaults.py")
+    "network": Room(
+        files=("network/**/*.py",),
+        tests=("network/test_*.py", "test_own_goldens.py", "model/test_defaults.py"),
     ),
-    "metrics": Room(
-        files=("metrics/*.py",), tests=("test_metric_laws.py", "test_metrics.py", "test_defaults.py")
-    ),
+    "metrics": Room(files=("metrics/*.py",), tests=("metrics/test_*.py", "model/test_defaults.py")),
     "data": Room(
         files=tuple(f"{room}/*.py" for room in DATA),
         tests=(
@@ -53,26 +52,22 @@ ROOMS = {
             "predict/test_outputs.py",
             "predict/test_recorded.py",
             "test_own_goldens.py",
-            "test_defaults.py",
+            "model/test_defaults.py",
         ),
     ),
     "predict": Room(
-        files=("predict/*.py", "pipeline.py", "sigma_check.py"),
-        tests=(
-            "predict/test_*.py",
-            "test_model.py",
-            "test_outliers.py",
-            "test_sigma_check.py",
-            "test_pipeline_laws.py",
-            "test_defaults.py",
-        ),
+        files=("predict/*.py", "jobs/*.py", "model/pipeline.py", "sigma/check.py"),
+        tests=("predict/test_*.py", "model/test_*.py", "measurements/test_*.py", "sigma/test_*.py"),
     ),
-    "gbp": Room(files=("gbp/*.py", "gbp/exact/*.py"), tests=("gbp/test_*.py", "test_mrf.py")),
-    "losses": Room(files=("losses.py",), tests=("test_losses.py", "test_loss_laws.py")),
+    "gbp": Room(files=("gbp/*.py", "gbp/exact/*.py"), tests=("gbp/test_*.py", "boxes/test_mrf.py")),
+    "losses": Room(files=("train/losses.py",), tests=("train/test_losses.py", "train/test_loss_laws.py")),
     "evaluate": Room(files=("evaluate/*.py",), tests=("evaluate/test_*.py",)),
     "train": Room(files=("train/*.py",), tests=("train/test_*.py",)),
+    "runtime": Room(files=("runtime/*.py",), tests=("runtime/test_*.py",)),
+    "scale": Room(files=("scale/*.py",), tests=("scale/test_*.py",)),
+    "studio": Room(files=("studio/*.py",), tests=("studio/test_*.py",)),
 }
-GENERAL = ("test_defaults.py",)
+GENERAL = ("model/test_defaults.py",)
 """Tests that know every module without naming it."""
 LEFT_OUT = ("triton*", "test_*_triton.py")
 """Kernels for GPUs: their interpreter is too slow to run them some hundred times."""

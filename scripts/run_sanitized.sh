@@ -2,13 +2,13 @@
 # Builds the native kernels with sanitizers of memory and undefined arithmetic, in a folder of their own
 # (build/sanitized; src/gbpn/_native*.so stays), and runs the tests of inference, of the network and of the native
 # border with them, with more random calls than usual. Any finding ends the run with an error.
-# usage: bash scripts/run_sanitized.sh [python] [tests, instead of tests/native tests/gbp tests/gmcn]
+# usage: bash scripts/run_sanitized.sh [python] [tests, instead of tests/native tests/gbp tests/network]
 #        bash scripts/run_sanitized.sh python -m tests.fuzz --here --minutes 5 --seed 7    (any other module)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 python=$(command -v "${1:-python3}")
 [ $# -gt 0 ] && shift
-[ $# -gt 0 ] || set -- tests/native tests/gbp tests/gmcn
+[ $# -gt 0 ] || set -- tests/native tests/gbp tests/network
 place=$PWD/build/sanitized
 
 cmake -S . -B "$place" -G Ninja -DCMAKE_BUILD_TYPE=Release -DPython_EXECUTABLE="$python" \

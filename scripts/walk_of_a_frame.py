@@ -27,8 +27,8 @@ import gbpn
 from gbpn import scenes
 from gbpn.formats.depth_files import write_depth
 from gbpn.formats.images import write_image
-from gbpn.predict.jobs import Run, plan
-from gbpn.predict.sources import Sensor
+from gbpn.jobs.run import Run, plan
+from gbpn.jobs.sources import Sensor
 from gbpn.sensors import patterns
 
 PACKAGE = str(Path(gbpn.__file__).parent)

@@ -22,7 +22,7 @@ import torch
 from PIL import Image
 
 import gbpn
-from gbpn.atomic_files import PARTIAL
+from gbpn.files.atomic import PARTIAL
 from gbpn.train.checkpoints import Checkpoints
 from gbpn.train.progress import read_rows
 from gbpn.weights.files import save

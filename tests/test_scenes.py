@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from gbpn import scenes
-from gbpn.camera import points
+from gbpn.camera.pinhole import points
 from gbpn.errors import InputError
 
 ALL = scenes.names()

@@ -121,9 +121,9 @@ STATE = {"fork_rng", "manual_seed", "manual_seed_all", "seed", "set_rng_state"}
 
 GLOBAL_RANDOM_STATE = {
     # Untrained networks start from torch's generator, as torch's own layers do.
-    "gmcn/blocks.py": {"trunc_normal_", "bernoulli_"},  # … and drop path draws from it, in training only
-    "gmcn/efficientnet.py": {"kaiming_normal_"},
-    "gmcn/unit.py": {"trunc_normal_"},
+    "network/blocks.py": {"trunc_normal_", "bernoulli_"},  # … and drop path draws from it, in training only
+    "network/efficientnet.py": {"kaiming_normal_"},
+    "network/unit.py": {"trunc_normal_"},
     # A training run owns its process: it seeds the start, and every step by (seed, step).
     "train/loop.py": {"torch.manual_seed"},
     # Seeded inside, and as it was afterwards.
@@ -172,7 +172,7 @@ torch.rand(2, generator=g); torch.Generator().manual_seed(0); np.random.default_
 
 PRIVATE = {
     "gbp/scan.py": {"_higher_order_ops"},  # tests/gbp/test_scan.py
-    "gmcn/fused_convolution.py": {  # tests/gmcn/test_fused_convolution.py
+    "network/fused_convolution.py": {  # tests/network/test_fused_convolution.py
         "_convolution_pointwise",
         "_convolution_transpose_pointwise",
     },
@@ -213,7 +213,7 @@ def test_private_names_of_other_packages_are_few_and_guarded() -> None:
 
 
 RULE_OF_VALIDITY = ("validity.py", "studio/")
-"""Where "is this pixel measured" may be written out; everybody else asks `gbpn.validity.measured`."""
+"""Where "is this pixel measured" may be written out; others ask `gbpn.measurements.validity.measured`."""
 
 
 def own_rules_of_validity(tree: ast.Module) -> list[str]:

@@ -1,7 +1,7 @@
 """Tables of README and site that depend on the weights: kept in docs/face.json, written between marks.
 
-A mark is `<!-- NAME -->` … `<!-- end of NAME -->`. `tests/test_face.py` compares what stands there with what
-this module writes.
+A mark is `<!-- NAME -->` … `<!-- end of NAME -->`. `tests/documents/test_face.py` compares what stands there
+with what this module writes.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from typing import Any
 import torch
 
 from face.state import fingerprint
-from gbpn.cost import parameters
 from gbpn.evaluate import published
-from gbpn.loading import load
+from gbpn.model.cost import parameters
+from gbpn.model.loading import load
 from gbpn.weights.files import EMBEDDED
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from gbpn.errors import GbpnError
     from gbpn.gaussian import Gaussian
     from gbpn.gbp import Inference, Messages, infer
-    from gbpn.loading import load
-    from gbpn.model import GBPN, build
+    from gbpn.model.loading import load
+    from gbpn.model.models import GBPN, build
     from gbpn.mrf import MRF, LocalEdges, NonLocalEdges, SymmetricEdges
     from gbpn.predict import CompletedDepth, DepthCompleter
     from gbpn.predict.clouds import project
@@ -49,7 +49,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "GBPN": "model",
+    "GBPN": "model.models",
     "MRF": "mrf",
     "CompletedDepth": "predict",
     "DepthCompleter": "predict",
@@ -63,9 +63,9 @@ _HOMES = {
     "NonLocalEdges": "mrf",
     "Sample": "sample",
     "SymmetricEdges": "mrf",
-    "build": "model",
+    "build": "model.models",
     "infer": "gbp",
-    "load": "loading",
+    "load": "model.loading",
     "project": "predict.clouds",
 }
 """In which module a public name lives."""

@@ -135,7 +135,8 @@ class ModelConfig:
     """Hidden channels of the function by which the density of the measurements changes the field; 0 leaves it
     out."""
     agreement_trust: float = 1.0
-    """Largest factor of the measurements' precision, where neighbouring ones agree; see `gbpn.agreement`."""
+    """Largest factor of the measurements' precision, where neighbouring ones agree, see
+    `gbpn.measurements.agreement`."""
     second_stage: str = "fusion"
     """"fusion": the paper's second U-Net; "refine": a narrow network that corrects the first field."""
     refine_widths: tuple[int, ...] = (32, 48, 64, 96)

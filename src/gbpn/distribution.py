@@ -41,7 +41,7 @@ class SigmaCalibration:
 
 
 class Widening(NamedTuple):
-    """What the image's own measurements say of its sigmas, see `gbpn.sigma_check`; [B, 1, 1, 1] each."""
+    """What the image's own measurements say of its sigmas, see `gbpn.sigma.check`; [B, 1, 1, 1] each."""
 
     spread: Tensor
     """Factor on σ."""
@@ -68,7 +68,8 @@ class DepthDistribution:
     sigma_check: Callable[[], Widening | None] | None = None
     """Asked for the widening when σ is first wanted; answers at once from then on."""
     dropped: Tensor | None = None
-    """Bool: measurements that were not used since the rest contradicts them, see `gbpn.outliers`."""
+    """Bool: measurements that were not used since the rest contradicts them, see
+    `gbpn.measurements.outliers`."""
 
     @classmethod
     def of_depth(

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from gbpn.errors import InputError
 from gbpn.gaussian import Gaussian
-from gbpn.tensor_checks import extent, require_finite, require_shape
+from gbpn.kernels.checks import extent, require_finite, require_shape
 
 __all__ = [
     "DIRECTIONS",

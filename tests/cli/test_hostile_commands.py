@@ -13,7 +13,7 @@ from PIL import Image
 
 import gbpn
 from gbpn import cli
-from gbpn.border import LONGEST_MESSAGE
+from gbpn.files.guard import LONGEST_MESSAGE
 from gbpn.weights.files import save
 
 Command = Callable[..., tuple[int, str]]

@@ -70,7 +70,7 @@ def whole_pool(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with two small models, `v3` and `v9`, with random weights."""
-    from gbpn.model import build
+    from gbpn.model.models import build
     from gbpn.weights.files import save
 
     folder = tmp_path_factory.mktemp("weights")

@@ -8,10 +8,10 @@ import torch
 
 from gbpn import Sample
 from gbpn.config import named
-from gbpn.cost import FLOPS_PER_MESSAGE, messages
 from gbpn.evaluate import influence
 from gbpn.evaluate.methods import method_entry
 from gbpn.evaluate.settings import Setting
+from gbpn.model.cost import FLOPS_PER_MESSAGE, messages
 
 
 @pytest.fixture

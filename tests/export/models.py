@@ -10,7 +10,7 @@ from torch import Tensor
 
 import gbpn
 from gbpn.distribution import SigmaCalibration
-from gbpn.model import GBPN
+from gbpn.model.models import GBPN
 
 ONE_UNIT = ((16,), (8,), (4,), (2,), (1,))
 """Dilations of the paper's attention, one unit a level."""

@@ -12,8 +12,8 @@ from gbpn.errors import InputError, NonFiniteError
 from gbpn.export.exported_folder import smallest_multiple
 from gbpn.export.networks import WholeModel, stated_std
 from gbpn.export.onnx_files import exported_program
-from gbpn.gmcn import MULTIPLE
-from gbpn.tensor_checks import require_finite, require_not_negative, values_are_known
+from gbpn.kernels.checks import require_finite, require_not_negative, values_are_known
+from gbpn.network import MULTIPLE
 
 ROUNDING = {"rtol": 1e-4, "atol": 1e-5}
 """Float32 through a network and an inference; kernels are fused differently in a graph."""

@@ -15,10 +15,10 @@ import pytest
 import torch
 from PIL import Image
 
-from gbpn.border import LONGEST_MESSAGE, most_pixels, reading, require_size, shown
-from gbpn.camera import fitted_intrinsics
-from gbpn.contained_paths import contained
+from gbpn.camera.pinhole import fitted_intrinsics
 from gbpn.errors import DatasetError, GbpnError, InputError, WriteError
+from gbpn.files.contained import contained
+from gbpn.files.guard import LONGEST_MESSAGE, most_pixels, reading, require_size, shown
 from gbpn.formats.calibration import intrinsics_of, kitti_calibration, read_extrinsics, read_intrinsics
 from gbpn.formats.colmap import SparseView, read_model, sparse_view
 from gbpn.formats.depth_files import read_depth, write_depth

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 import torch
 
+from gbpn.camera.lens import Lens, undistorted_picture, undistorted_pixels, undistorted_sparse
 from gbpn.errors import DatasetError, GbpnError, InputError
 from gbpn.formats.camera_files import camera_info, read_camera, read_transform, resized
-from gbpn.lens import Lens, undistorted_picture, undistorted_pixels, undistorted_sparse
 
 MATRIX = np.array([[310.0, 0, 158.5], [0, 305.0, 121.25], [0, 0, 1]])
 SIZE = (320, 240)

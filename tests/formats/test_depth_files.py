@@ -9,8 +9,8 @@ import pytest
 import torch
 from PIL import Image
 
-from gbpn.atomic_files import replacing
 from gbpn.errors import BackendError, DatasetError, InputError
+from gbpn.files.atomic import replacing
 from gbpn.formats.depth_files import DepthRangeWarning, read_depth, write_depth
 from gbpn.formats.images import read_image, write_image
 from gbpn.sensors.speckles import drop_speckles

@@ -15,14 +15,14 @@ import numpy as np
 import torch
 
 import gbpn
-from gbpn.border import LONGEST_MESSAGE
-from gbpn.contained_paths import contained
 from gbpn.distribution import SigmaCalibration
 from gbpn.errors import GbpnError
+from gbpn.files.contained import contained
+from gbpn.files.guard import LONGEST_MESSAGE
+from gbpn.jobs.sources import parse_intrinsics, parse_point
 from gbpn.predict.completed import CompletedDepth
 from gbpn.predict.inputs import FrameInputs, as_intrinsics, frame_inputs
 from gbpn.predict.plausible_range import ANSWERS_REACH
-from gbpn.predict.sources import parse_intrinsics, parse_point
 
 from .corpus import colmap_text, seeds
 from .making import HEIGHT, WIDTH, npz
@@ -164,7 +164,7 @@ def _camera(rng: np.random.Generator, _: Path) -> str:
     if len(numbers) == 9 and rng.random() < 0.8:
         numbers[6:] = 0.0, 0.0, 1.0
     matrix, _notice = as_intrinsics(numbers, None, HEIGHT, WIDTH)
-    rays = gbpn.camera.rays(matrix[None], HEIGHT, WIDTH)
+    rays = gbpn.camera.pinhole.rays(matrix[None], HEIGHT, WIDTH)
     largest = float(rays.abs().max())
     return "" if np.isfinite(largest) and largest < 1e4 else f"a camera {numbers} with rays up to {largest:g}"
 

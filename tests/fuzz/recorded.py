@@ -15,10 +15,10 @@ from gbpn.formats.depth_files import read_depth
 from gbpn.formats.exr_files import exr
 from gbpn.formats.point_clouds import read_points
 from gbpn.formats.poses import poses_of
-from gbpn.predict.completed_folder import frames_of, read_frame
-from gbpn.predict.merging import Merging, merged
-from gbpn.predict.recorded import frame_of
-from gbpn.predict.sources import Sensor
+from gbpn.jobs.completed_folder import frames_of, read_frame
+from gbpn.jobs.merging import Merging, merged
+from gbpn.jobs.recorded import frame_of
+from gbpn.jobs.sources import Sensor
 from gbpn.recordings.bags import Recording
 from gbpn.recordings.video import Video
 

@@ -261,7 +261,7 @@ def test_wrong_inputs_are_named() -> None:
 
 
 def test_without_triton_the_way_to_get_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    ours = ("gbpn.gbp.triton", "gbpn.triton_launch")
+    ours = ("gbpn.gbp.triton", "gbpn.kernels.triton_launch")
     for name in [name for name in sys.modules if name.startswith(ours)]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "triton", None)

@@ -15,12 +15,12 @@ import numpy as np
 import pytest
 
 import gbpn
-from gbpn.atomic_files import PARTIAL, checksum, hidden_folder, remove_leftovers
 from gbpn.errors import GbpnError
+from gbpn.files.atomic import PARTIAL, checksum, hidden_folder, remove_leftovers
 from gbpn.formats.colmap import read_model
+from gbpn.jobs.run import Outcome, Run, plan
+from gbpn.jobs.sources import Sensor
 from gbpn.predict.completed import CompletedDepth
-from gbpn.predict.jobs import Outcome, Run, plan
-from gbpn.predict.sources import Sensor
 
 
 @pytest.fixture
@@ -197,7 +197,7 @@ def test_what_a_dead_run_left_is_removed_and_a_living_ones_stays(
     out = frames / "out"
     out.mkdir()
     code = (
-        "import os, sys; from gbpn.atomic_files import hidden_folder, replacing\n"
+        "import os, sys; from gbpn.files.atomic import hidden_folder, replacing\n"
         "with hidden_folder(sys.argv[1]) as folder, replacing(sys.argv[1] + '/x.npy') as path:\n"
         "    (folder / 'half').write_text('x'); path.write_text('y'); os._exit(9)\n"
     )

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gbpn
+from gbpn.camera.lens import Lens, undistorted_picture
 from gbpn.errors import InputError
-from gbpn.lens import Lens, undistorted_picture
 from gbpn.predict.clouds import as_points, as_transform, cloud_inputs, project
 from gbpn.predict.inputs import as_image
 from gbpn.synthetic.raycast import turn

@@ -18,8 +18,8 @@ from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
 from gbpn import cli
-from gbpn.predict.jobs import Run, plan
-from gbpn.predict.sources import Sensor
+from gbpn.jobs.run import Run, plan
+from gbpn.jobs.sources import Sensor
 
 Command = Callable[..., tuple[int, str]]
 CAMERA = "60,60,28,20"

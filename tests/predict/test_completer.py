@@ -11,15 +11,15 @@ import torch
 from PIL import Image
 
 import gbpn
-from gbpn.camera import default_intrinsics, rays
+from gbpn.camera.pinhole import default_intrinsics, rays
 from gbpn.distribution import DepthDistribution, SigmaCalibration
 from gbpn.errors import InputError
 from gbpn.formats.depth_files import read_depth
 from gbpn.formats.point_clouds import read_points
-from gbpn.pipeline import has_exact_answer
+from gbpn.model.pipeline import has_exact_answer
 from gbpn.predict import resizing
 from gbpn.predict.completed import output_names, png_scale
-from gbpn.predict.even_confidence import evenly_sure
+from gbpn.sigma.even_confidence import evenly_sure
 
 CAMERA = (60, 60, 28, 20)
 

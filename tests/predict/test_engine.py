@@ -17,8 +17,8 @@ import gbpn
 from gbpn.config import named
 from gbpn.distribution import SigmaCalibration
 from gbpn.errors import InputError
+from gbpn.jobs.opening import open_completer
 from gbpn.predict.engine import EngineModel, _of_one_size
-from gbpn.predict.opening import open_completer
 from gbpn.runtime import DepthCompleter
 from gbpn.runtime.manifest import FORMAT, MANIFEST, VERSION
 

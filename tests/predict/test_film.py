@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from gbpn.errors import InputError
-from gbpn.predict.film import film, jobs_of_video
-from gbpn.predict.sources import Sensor
+from gbpn.jobs.film import film, jobs_of_video
+from gbpn.jobs.sources import Sensor
 from gbpn.recordings.video import Video
 from making_recordings import write_clip
 

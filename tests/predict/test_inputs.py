@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from gbpn.camera import default_intrinsics
+from gbpn.camera.pinhole import default_intrinsics
 from gbpn.errors import DatasetError, InputError
 from gbpn.predict.inputs import as_image, as_intrinsics, as_sparse
 from gbpn.sensors.projection import points_to_sparse

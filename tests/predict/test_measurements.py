@@ -10,15 +10,15 @@ import torch
 from PIL import Image
 
 import gbpn
-from gbpn.areas import AreaGrid
 from gbpn.errors import GbpnError, InputError
 from gbpn.formats.confidence_files import read_weights, weights_of
 from gbpn.formats.point_clouds import read_rated_points
 from gbpn.formats.point_tables import read_point_table
-from gbpn.pipeline import SparseDepth
+from gbpn.jobs.sources import Sensor
+from gbpn.measurements.areas import AreaGrid
+from gbpn.model.pipeline import SparseDepth
 from gbpn.predict.inputs import as_measurements, frame_inputs
 from gbpn.predict.measurements import DepthSensor
-from gbpn.predict.sources import Sensor
 from gbpn.sensors.other_camera import reprojected
 
 HEIGHT, WIDTH = 40, 56

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gbpn.predict.notices import merged
+from gbpn.jobs.notices import merged
 
 
 def test_numbers_become_ranges() -> None:

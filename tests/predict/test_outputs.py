@@ -14,7 +14,7 @@ from PIL import Image
 
 import gbpn
 from gbpn import cli
-from gbpn.camera import normals
+from gbpn.camera.pinhole import normals
 from gbpn.distribution import DepthDistribution
 from gbpn.errors import DatasetError, InputError
 from gbpn.formats.cloud_files import Cloud
@@ -22,9 +22,9 @@ from gbpn.formats.depth_files import read_depth
 from gbpn.formats.exr_files import exr
 from gbpn.formats.point_clouds import read_rated_points
 from gbpn.formats.poses import poses_of
-from gbpn.predict.completed_folder import CompletedFrame, read_frame
-from gbpn.predict.merging import Merging, in_the_air, merged, voxel_means
-from gbpn.predict.nerfstudio import write_nerfstudio
+from gbpn.jobs.completed_folder import CompletedFrame, read_frame
+from gbpn.jobs.merging import Merging, in_the_air, merged, voxel_means
+from gbpn.jobs.nerfstudio import write_nerfstudio
 from gbpn.predict.trust import SigmaLimit
 from gbpn.synthetic.raycast import DepthBuffer, View, turn
 

@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 
 import gbpn
 from gbpn.errors import InputError
-from gbpn.predict import pairing
-from gbpn.predict.jobs import Job, Outcome, Run, plan
-from gbpn.predict.pairing import jobs_in_time, require_distinct, require_one_pair
-from gbpn.predict.sources import MEASUREMENTS, Sensor, parse_intrinsics, parse_point
+from gbpn.jobs import pairing
+from gbpn.jobs.pairing import jobs_in_time, require_distinct, require_one_pair
+from gbpn.jobs.run import Job, Outcome, Run, plan
+from gbpn.jobs.sources import MEASUREMENTS, Sensor, parse_intrinsics, parse_point
 from gbpn.recordings import timestamps
 
 

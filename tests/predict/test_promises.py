@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import gbpn
-from gbpn.areas import AreaGrid
 from gbpn.distribution import DepthDistribution, SigmaCalibration
 from gbpn.errors import InputError
+from gbpn.measurements.areas import AreaGrid
 from gbpn.predict.keeping import change_at_measurements, kept
 from gbpn.predict.plausible_range import kept_promises, widest_sigma, without_implausible
 from gbpn.predict.trust import USUAL_LIMIT, SigmaLimit

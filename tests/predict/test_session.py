@@ -10,8 +10,8 @@ import torch
 
 import gbpn
 from gbpn.errors import InputError
-from gbpn.gmcn.field_parameters import FieldParameters
-from gbpn.pipeline import SparseDepth
+from gbpn.model.pipeline import SparseDepth
+from gbpn.network.field_parameters import FieldParameters
 from gbpn.predict.session import Session
 
 CAMERA = (60, 60, 28, 20)
@@ -156,7 +156,7 @@ def test_noise_enters_as_less_weight(plain: gbpn.DepthCompleter, picture: np.nda
 @pytest.mark.parametrize("kind", ["metric", "median", "log"])
 def test_the_weight_of_a_noisy_measurement(kind: str) -> None:
     """Precision 1 / (1/w + σ²), σ in the field's unit."""
-    from gbpn.depth_unit import DepthUnit
+    from gbpn.measurements.unit import DepthUnit
 
     unit = DepthUnit(kind=kind, metres=torch.full((1, 1, 1, 1), 4.0 if kind != "metric" else 1.0))
     depth, std = torch.full((1, 1, 1, 1), 8.0), torch.full((1, 1, 1, 1), 0.2)

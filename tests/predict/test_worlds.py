@@ -17,9 +17,9 @@ from gbpn.formats.cloud_files import Cloud
 from gbpn.formats.images import read_pixels
 from gbpn.formats.point_clouds import read_points
 from gbpn.formats.poses import OPENGL
-from gbpn.predict.completed_folder import CompletedFrame, frames_of, read_frame
-from gbpn.predict.merging import Merging, in_the_air, merged, voxel_means
-from gbpn.predict.nerfstudio import write_nerfstudio
+from gbpn.jobs.completed_folder import CompletedFrame, frames_of, read_frame
+from gbpn.jobs.merging import Merging, in_the_air, merged, voxel_means
+from gbpn.jobs.nerfstudio import write_nerfstudio
 from gbpn.predict.trust import SigmaLimit
 from gbpn.synthetic.raycast import turn
 

@@ -7,9 +7,9 @@ import pytest
 import torch
 from models import arrays
 
-from gbpn import held_out
-from gbpn.depth_unit import DepthUnit as TorchUnit
+from gbpn.measurements.unit import DepthUnit as TorchUnit
 from gbpn.runtime.depth_unit import DepthUnit
+from gbpn.sigma import held_out
 
 
 @pytest.mark.parametrize("kind", ["metric", "median", "log"])

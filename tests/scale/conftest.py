@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 import gbpn
 from gbpn.cli import app
 from gbpn.distribution import SigmaCalibration
-from gbpn.predict.sources import Sensor
+from gbpn.jobs.sources import Sensor
 from gbpn.scale.instructions import Instructions
 from gbpn.weights.files import save
 

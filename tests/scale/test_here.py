@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 import gbpn.scale
 from gbpn.cli import app
 from gbpn.errors import GbpnError, InputError
-from gbpn.predict.sources import Sensor
+from gbpn.jobs.sources import Sensor
 from gbpn.scale.storage import Storage, joined
 from gbpn.scale.worker import ShardWorker
 

@@ -15,7 +15,7 @@ from small_frames import COUNT, contents, write_frames
 
 import gbpn.scale
 from gbpn.errors import GbpnError
-from gbpn.predict.sources import Sensor
+from gbpn.jobs.sources import Sensor
 from gbpn.scale.instructions import Instructions
 
 pytest.importorskip("ray", reason="needs pip install gbpn[scale]")

@@ -10,7 +10,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gbpn import camera
+from gbpn.camera import pinhole as camera
 from gbpn.errors import InputError
 from gbpn.sample import Sample
 from gbpn.sensors import corruption, patterns, sampling

@@ -10,7 +10,7 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
-from gbpn import camera
+from gbpn.camera import pinhole as camera
 from gbpn.cli import app
 from gbpn.errors import BackendError, DatasetError, InputError
 from gbpn.formats.calibration import (

@@ -13,7 +13,7 @@ from talking import PIXELS, TABLE, Client, opened, png, running, session_of, sma
 
 import gbpn
 from gbpn import scenes
-from gbpn.pipeline import ImageEncoding
+from gbpn.model.pipeline import ImageEncoding
 from gbpn.predict.session import Session
 from gbpn.studio import answers, protocol
 from gbpn.studio.fields import Kept

@@ -6,7 +6,7 @@ import pytest
 from test_runs import MACHINE, pool
 
 from gbpn.errors import InputError
-from gbpn.loading import load
+from gbpn.model.loading import load
 from gbpn.train import ablation
 from gbpn.train.progress import read_rows
 

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from gbpn.cli import app
 from gbpn.errors import InputError, TrainingError
-from gbpn.loading import load
+from gbpn.model.loading import load
 from gbpn.train import chain
 from gbpn.train.run_folder import RunFolder
 

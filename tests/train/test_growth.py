@@ -7,9 +7,9 @@ import torch
 
 from gbpn import build
 from gbpn.config import CONFIGS
-from gbpn.gmcn import ChannelLayout
-from gbpn.gmcn.density import Response
-from gbpn.model import GBPN, from_config
+from gbpn.model.models import GBPN, from_config
+from gbpn.network import ChannelLayout
+from gbpn.network.density import Response
 from gbpn.train.growth import grown
 
 PARTS = [

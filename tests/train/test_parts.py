@@ -9,9 +9,9 @@ import torch
 from torch import nn
 
 from gbpn import build
-from gbpn.atomic_files import PARTIAL
 from gbpn.augmentation.augmentations import KittiAugmentation
 from gbpn.errors import InputError, TrainingError
+from gbpn.files.atomic import PARTIAL
 from gbpn.train.averaging import WeightAverage
 from gbpn.train.checkpoints import Checkpoints
 from gbpn.train.learner import Learner

@@ -18,16 +18,16 @@ from PIL import Image
 from typer.testing import CliRunner
 
 from gbpn import build
-from gbpn.atomic_files import PARTIAL
 from gbpn.cli import app
 from gbpn.datasets import open_dataset
 from gbpn.errors import CheckpointError, InputError, TrainingError
-from gbpn.loading import load
-from gbpn.losses import scale_free_loss
+from gbpn.files.atomic import PARTIAL
 from gbpn.metrics import MetricTable
+from gbpn.model.loading import load
 from gbpn.sensors.sampling import sparsify
 from gbpn.train.checkpoints import Checkpoints
 from gbpn.train.loop import Machine, train
+from gbpn.train.losses import scale_free_loss
 from gbpn.train.progress import read_rows
 from gbpn.train.recipe import RECIPES, Recipe, named
 from gbpn.train.run_folder import RunFolder

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from gbpn.augmentation import geometry
-from gbpn.colour import luma
+from gbpn.camera.colour import luma
 from gbpn.errors import InputError
 from gbpn.sample import Sample
 from gbpn.sensors import patterns, sampling

@@ -15,7 +15,7 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from gbpn import camera
+from gbpn.camera import pinhole as camera
 from gbpn.errors import InputError
 from gbpn.formats.images import to_pixels, to_tensor
 from gbpn.sample import Sample

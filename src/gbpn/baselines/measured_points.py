@@ -11,10 +11,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from gbpn.colour import luma
+from gbpn.camera.colour import luma
 from gbpn.distribution import DepthDistribution
+from gbpn.measurements.validity import measured
 from gbpn.sample import Sample
-from gbpn.validity import measured
 
 __all__ = ["Array", "MeasuredPoints", "Method", "as_map", "luminance", "nothing"]
 

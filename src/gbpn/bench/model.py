@@ -23,14 +23,14 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from gbpn import cost
 from gbpn.config import CONFIGS
 from gbpn.errors import InputError
-from gbpn.gmcn.attention import neighbourhood_attention
-from gbpn.gmcn.unit import GatedAttention
-from gbpn.loading import load
-from gbpn.model import GBPN, build, from_config
-from gbpn.pipeline import SparseDepth
+from gbpn.model import cost
+from gbpn.model.loading import load
+from gbpn.model.models import GBPN, build, from_config
+from gbpn.model.pipeline import SparseDepth
+from gbpn.network.attention import neighbourhood_attention
+from gbpn.network.unit import GatedAttention
 
 __all__ = [
     "MODELS",

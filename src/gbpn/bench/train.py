@@ -14,7 +14,7 @@ from torch.profiler import ProfilerActivity, profile
 from gbpn.augmentation.augmentations import AUGMENTATIONS as AUGMENTATIONS
 from gbpn.datasets import open_dataset
 from gbpn.datasets.training_view import TrainingView, collate
-from gbpn.model import build
+from gbpn.model.models import build
 from gbpn.train import optimiser as optimisation
 from gbpn.train.learner import Learner
 from gbpn.train.recipe import named

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from gbpn.predict.jobs import Job, Outcome, Run
-    from gbpn.predict.sources import Sensor
+    from gbpn.jobs.run import Job, Outcome, Run
+    from gbpn.jobs.sources import Sensor
     from gbpn.predict.trust import SigmaLimit
     from gbpn.recordings.bags import Recording
     from gbpn.recordings.video import Video
@@ -86,9 +86,9 @@ def complete(
     from gbpn.cli.complete_many import complete_many, instructions_of, is_listed, refuse_on_many
     from gbpn.cli.process_memory import keep_freed_memory
     from gbpn.formats.depth_files import DepthRangeWarning
-    from gbpn.predict.film import film
-    from gbpn.predict.jobs import Run
-    from gbpn.predict.opening import open_completer
+    from gbpn.jobs.film import film
+    from gbpn.jobs.opening import open_completer
+    from gbpn.jobs.run import Run
     from gbpn.predict.stream import StreamCompleter
     from gbpn.recordings.bags import is_recording
     from gbpn.recordings.video import VIDEOS
@@ -204,8 +204,8 @@ def _frames(
     how        folders are paired, see `_pairing`
     tolerance  seconds between the messages of a recording
     """
-    from gbpn.predict.jobs import plan
-    from gbpn.predict.recorded import jobs_of_recording
+    from gbpn.jobs.recorded import jobs_of_recording
+    from gbpn.jobs.run import plan
     from gbpn.recordings.video import VIDEOS
 
     if topics is not None:
@@ -219,7 +219,7 @@ def _frames(
 def _film_frames(
     image: str, sensor: Sensor, sparse: str | None, tolerance: float | None
 ) -> tuple[Video, list[Job]]:
-    from gbpn.predict.film import jobs_of_video
+    from gbpn.jobs.film import jobs_of_video
     from gbpn.recordings.video import Video
 
     if sparse is None:
@@ -266,7 +266,7 @@ def _sensor(
     rectified: bool,
 ) -> tuple[Sensor, list[str]]:
     from gbpn.formats.colmap_layout import largest_model, model_folders
-    from gbpn.predict.sources import Sensor, parse_intrinsics, parse_point
+    from gbpn.jobs.sources import Sensor, parse_intrinsics, parse_point
 
     model, told = largest_model(sparse) if sparse is not None and model_folders(sparse) else (None, None)
     sensor = Sensor(
@@ -293,8 +293,8 @@ def _rated(
     """The sensor with what is known of its measurements."""
     from dataclasses import replace
 
+    from gbpn.jobs.sources import parse_intrinsics
     from gbpn.predict.measurements import parse_sigma
-    from gbpn.predict.sources import parse_intrinsics
 
     if depth_extrinsics is not None and depth_camera is None:
         raise InputError("--depth-extrinsics needs --depth-camera: the intrinsics of the depth camera")
@@ -317,8 +317,8 @@ def _trust(max_sigma: str | None, also: list[str] | None) -> tuple[SigmaLimit | 
 
 
 def _record(console: Console, outcomes: list[Outcome], output: Path, path: Path) -> None:
-    from gbpn.predict.completed_folder import read_frame
-    from gbpn.predict.rerun_recording import write_recording
+    from gbpn.jobs.completed_folder import read_frame
+    from gbpn.jobs.rerun_recording import write_recording
 
     done = [outcome.job for outcome in outcomes if outcome.state in ("written", "kept")]
     write_recording(path, (read_frame(output, job.name, job.image) for job in done))

@@ -12,7 +12,7 @@ from gbpn.errors import InputError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from gbpn.predict.sources import Sensor
+    from gbpn.jobs.sources import Sensor
     from gbpn.scale import Summary
     from gbpn.scale.instructions import Instructions
 

@@ -46,7 +46,7 @@ def convert(
     ] = 0.05,
 ) -> None:
     """Convert weights to safetensors with the configuration inside."""
-    from gbpn.loading import load
+    from gbpn.model.loading import load
     from gbpn.weights.files import read, save
     from gbpn.weights.released import is_released
 
@@ -73,7 +73,7 @@ def convert(
 
 def _changed(model: Any, settings: list[str]) -> Any:
     """The same weights under another configuration."""
-    from gbpn.model import from_config
+    from gbpn.model.models import from_config
     from gbpn.train.recipe import Recipe
 
     options = Recipe().changed([f"model.{setting}" for setting in settings]).model_options

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from gbpn.errors import InputError
-from gbpn.validity import measured
+from gbpn.measurements.validity import measured
 
 if TYPE_CHECKING:
     from gbpn.datasets.training_view import Dataset

@@ -24,8 +24,8 @@ def demo(
     from rich.markup import escape
     from rich.progress import track
 
+    from gbpn.jobs.demo import cases, run
     from gbpn.predict import DepthCompleter
-    from gbpn.predict.demo import cases, run
 
     console = Console(highlight=False, soft_wrap=True)
     completer = DepthCompleter.from_pretrained(weights, device=device)

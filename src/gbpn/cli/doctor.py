@@ -123,7 +123,7 @@ def _package() -> Iterator[Finding]:
 
 def _kernels() -> Iterator[Finding]:
     """The compiled core, and one small inference with it against plain torch."""
-    from gbpn.backends import COMPILED, native
+    from gbpn.kernels.backends import COMPILED, native
 
     if not COMPILED:
         yield Finding(
@@ -177,7 +177,7 @@ def _gpu() -> Iterator[Finding]:
             name="GPU", state="optional", text="none that torch can use: everything runs on the CPU"
         )
         return
-    from gbpn.backends import TRITON
+    from gbpn.kernels.backends import TRITON
 
     advice = "" if TRITON else "pip install 'gbpn[gpu]' for the kernels"
     yield Finding(name="GPU", state="good", text=torch.cuda.get_device_name(0), advice=advice)

@@ -32,7 +32,7 @@ def export(
 ) -> None:
     """Write a model for other runtimes: ONNX files and a manifest with configuration and checksums."""
     from gbpn.export import export as write
-    from gbpn.loading import load
+    from gbpn.model.loading import load
 
     model = load(weights, fuse=True)
     for path in write(model, output, form=form, size=_size(size), precision=precision):

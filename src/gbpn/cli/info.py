@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from gbpn.model import Model
+    from gbpn.model.models import Model
 
 __all__ = ["SIZE", "info"]
 
@@ -55,8 +55,8 @@ def info(
     if weights is None:
         _list(console, as_json)
         return
-    from gbpn.loading import load
-    from gbpn.model import build
+    from gbpn.model.loading import load
+    from gbpn.model.models import build
 
     untrained = weights in CONFIGS
     facts = _facts(build(weights) if untrained else load(weights), untrained)
@@ -94,7 +94,7 @@ def _words(value: object) -> str:
 
 
 def _facts(model: Model, untrained: bool) -> dict[str, object]:
-    from gbpn.cost import multiply_adds, parameters
+    from gbpn.model.cost import multiply_adds, parameters
 
     counts = multiply_adds(model, *SIZE)
     card = dict(model.card)
@@ -118,8 +118,8 @@ def _list(console: object, as_json: bool) -> None:
 
     from rich.console import Console
 
-    from gbpn.backends import available
     from gbpn.config import CONFIGS
+    from gbpn.kernels.backends import available
     from gbpn.weights.files import EMBEDDED
 
     assert isinstance(console, Console)

@@ -47,9 +47,9 @@ def merge(
 
     from gbpn.formats.cloud_files import write_cloud
     from gbpn.formats.poses import poses_of
-    from gbpn.predict.completed_folder import frames_of, read_frame
-    from gbpn.predict.merging import Merging, merged
-    from gbpn.predict.nerfstudio import write_nerfstudio
+    from gbpn.jobs.completed_folder import frames_of, read_frame
+    from gbpn.jobs.merging import Merging, merged
+    from gbpn.jobs.nerfstudio import write_nerfstudio
     from gbpn.predict.trust import SigmaLimit
 
     if output is None and nerfstudio is None and rerun is None:
@@ -71,7 +71,7 @@ def merge(
         place = write_nerfstudio(nerfstudio, frames, cloud, max_sigma=limit, mask_pictures=mask_pictures)
         console.print(str(place), markup=False)
     if rerun is not None:
-        from gbpn.predict.rerun_recording import write_recording
+        from gbpn.jobs.rerun_recording import write_recording
 
         write_recording(rerun, frames, cloud)
         console.print(str(rerun), markup=False)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from gbpn.predict.jobs import Outcome
+    from gbpn.jobs.run import Outcome
 
 __all__ = ["plain", "tell", "tell_change"]
 
@@ -19,7 +19,7 @@ _CHANGED = 1e-3
 
 def tell(console: Console, outcomes: list[Outcome], output: Path) -> None:
     """What was written, what was noticed, what failed."""
-    from gbpn.predict.notices import merged
+    from gbpn.jobs.notices import merged
 
     if len(outcomes) == 1:
         outcome = outcomes[0]

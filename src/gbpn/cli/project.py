@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gbpn.border import shown
 from gbpn.cli import options
 from gbpn.errors import InputError
-from gbpn.validity import measured
+from gbpn.files.guard import shown
+from gbpn.measurements.validity import measured
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -64,8 +64,8 @@ def project(
     if cloud.is_dir():
         _project_colmap(console, cloud, output, units)
         return
-    from gbpn.border import require_size
-    from gbpn.camera import fitted_intrinsics
+    from gbpn.camera.pinhole import fitted_intrinsics
+    from gbpn.files.guard import require_size
     from gbpn.formats.camera_files import resized
     from gbpn.formats.depth_files import require_scale, write_depth
     from gbpn.formats.images import orientation_notice, read_image
@@ -149,8 +149,8 @@ def _parse_size(size: str | None) -> tuple[int, int]:
 
 
 def _write_preview(path: Path, sparse: Tensor, picture: Tensor | None) -> None:
-    from gbpn.atomic_files import replacing
     from gbpn.datasets.contact_sheet import depth_picture
+    from gbpn.files.atomic import replacing
 
     known = sparse[measured(sparse)]
     limits = (float(known.quantile(0.02)), float(known.quantile(0.98)))
@@ -165,8 +165,8 @@ def _project_colmap(console: object, folder: Path, output: Path, units: float) -
     from rich.markup import escape
     from rich.progress import track
 
-    from gbpn.atomic_files import replacing
-    from gbpn.contained_paths import contained
+    from gbpn.files.atomic import replacing
+    from gbpn.files.contained import contained
     from gbpn.formats.colmap import sparse_view
     from gbpn.formats.colmap_layout import largest_model
     from gbpn.formats.depth_files import write_depth
@@ -205,7 +205,7 @@ def _project_colmap(console: object, folder: Path, output: Path, units: float) -
 
 def _stems(output: Path, names: list[str]) -> dict[str, str]:
     """Name of an image → that of its files below `output`; all are looked at before the first is written."""
-    from gbpn.contained_paths import contained
+    from gbpn.files.contained import contained
 
     stems: dict[str, str] = {}
     places: dict[Path, str] = {}

@@ -32,10 +32,10 @@ def suggest(
     import numpy as np
     from rich.console import Console
 
-    from gbpn.lens import undistorted_picture
+    from gbpn.camera.lens import undistorted_picture
+    from gbpn.jobs.sources import Sensor, parse_intrinsics, parse_point
     from gbpn.predict import DepthCompleter
     from gbpn.predict.inputs import as_image
-    from gbpn.predict.sources import Sensor, parse_intrinsics, parse_point
 
     sensor = Sensor(
         points=tuple(parse_point(point) for point in points or ()),

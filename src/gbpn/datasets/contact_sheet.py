@@ -14,11 +14,11 @@ import torch
 from PIL import Image, ImageDraw
 from torch import Tensor
 
-from gbpn.atomic_files import replacing
 from gbpn.datasets.training_view import Dataset
+from gbpn.files.atomic import replacing
 from gbpn.formats.images import to_pixels
+from gbpn.measurements.validity import measured
 from gbpn.sample import Sample
-from gbpn.validity import measured
 
 __all__ = ["contact_sheet", "depth_edges", "depth_picture", "grown"]
 

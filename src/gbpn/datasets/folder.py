@@ -24,15 +24,15 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from gbpn import camera
-from gbpn.border import reading
+from gbpn.camera import pinhole as camera
+from gbpn.camera.lens import Lens, undistorted_picture, undistorted_sparse
 from gbpn.datasets.selection import part
 from gbpn.errors import DatasetError, InputError
+from gbpn.files.guard import reading
 from gbpn.formats.camera_files import read_camera, resized
 from gbpn.formats.depth_files import read_depth
 from gbpn.formats.images import SUFFIXES, read_image
 from gbpn.formats.structured_files import STRUCTURED
-from gbpn.lens import Lens, undistorted_picture, undistorted_sparse
 from gbpn.sample import Sample
 
 __all__ = ["FolderDataset"]

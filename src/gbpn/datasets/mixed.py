@@ -22,8 +22,8 @@ import torch
 from torch import Tensor
 
 from gbpn.augmentation import geometry
-from gbpn.border import reading, shown
 from gbpn.errors import DatasetError, InputError
+from gbpn.files.guard import reading, shown
 from gbpn.formats.calibration import intrinsics_of
 from gbpn.formats.depth_files import read_depth, require_scale
 from gbpn.formats.images import SUFFIXES, read_pixels, to_tensor

@@ -15,9 +15,9 @@ import numpy as np
 import torch
 
 from gbpn.augmentation import geometry
-from gbpn.border import most_pixels, reading
 from gbpn.datasets.selection import part
 from gbpn.errors import BackendError, DatasetError, InputError
+from gbpn.files.guard import most_pixels, reading
 from gbpn.formats.arrays import require_numbers
 from gbpn.formats.images import to_tensor
 from gbpn.sample import Sample

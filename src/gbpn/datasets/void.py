@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gbpn.border import reading
 from gbpn.datasets.selection import part
 from gbpn.errors import DatasetError, InputError
+from gbpn.files.guard import reading
 from gbpn.formats.calibration import read_intrinsics
 from gbpn.formats.depth_files import KITTI_SCALE, read_depth
 from gbpn.formats.images import read_image

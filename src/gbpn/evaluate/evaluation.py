@@ -18,9 +18,6 @@ from rich.progress import (
 )
 from rich.table import Table
 
-from gbpn.atomic_files import write_bytes, write_text
-from gbpn.backends import fastest_device
-from gbpn.border import LONGEST_MESSAGE, shown
 from gbpn.datasets import VoidDataset, open_dataset
 from gbpn.datasets.void import DEPTH_RANGE as VOID_RANGE
 from gbpn.errors import GbpnError, InputError
@@ -33,7 +30,10 @@ from gbpn.evaluate.report import Report, rows
 from gbpn.evaluate.run import Line, Plan, run
 from gbpn.evaluate.settings import Setting
 from gbpn.evaluate.submission import write_submission
-from gbpn.loading import load
+from gbpn.files.atomic import write_bytes, write_text
+from gbpn.files.guard import LONGEST_MESSAGE, shown
+from gbpn.kernels.backends import fastest_device
+from gbpn.model.loading import load
 
 __all__ = ["Request", "list_suites", "perform", "protocol", "submit"]
 

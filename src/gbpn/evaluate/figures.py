@@ -18,12 +18,12 @@ from gbpn.evaluate.page import Picture
 from gbpn.evaluate.propagation import PANEL
 from gbpn.evaluate.report import Report
 from gbpn.evaluate.run import Plan
-from gbpn.loading import load
-from gbpn.model import GBPN
+from gbpn.measurements.validity import measured
+from gbpn.model.loading import load
+from gbpn.model.models import GBPN
 from gbpn.sample import Sample
 from gbpn.show import pictures
 from gbpn.show.pictures import Array
-from gbpn.validity import measured
 
 __all__ = [
     "contact_sheets",

@@ -15,9 +15,9 @@ from gbpn.baselines.measured_points import nothing
 from gbpn.distribution import DepthDistribution
 from gbpn.gbp import infer
 from gbpn.gbp.exact import solve
+from gbpn.measurements.validity import measured
 from gbpn.mrf import MRF, SYMMETRIC_RING, SymmetricEdges, clear_outside, shift
 from gbpn.sample import Sample
-from gbpn.validity import measured
 
 __all__ = ["REWEIGHTING", "Weights", "diebel_thrun", "field", "gbp_handmade"]
 

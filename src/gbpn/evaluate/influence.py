@@ -19,13 +19,13 @@ from torch import Tensor
 from gbpn.evaluate import handmade
 from gbpn.evaluate.methods import Entry, Predictor
 from gbpn.evaluate.settings import Setting
-from gbpn.loading import load
-from gbpn.model import GBPN
-from gbpn.pipeline import SparseDepth
+from gbpn.measurements.validity import measured
+from gbpn.model.loading import load
+from gbpn.model.models import GBPN
+from gbpn.model.pipeline import SparseDepth
 from gbpn.sample import Sample
 from gbpn.show import pictures
 from gbpn.show.pictures import Array
-from gbpn.validity import measured
 
 __all__ = ["Influence", "central_measurement", "influences", "picture", "reach", "spread"]
 

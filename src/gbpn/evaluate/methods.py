@@ -13,23 +13,23 @@ from typing import Any
 
 import torch
 
-from gbpn.areas import AreaGrid
-from gbpn.backends import fastest_device
 from gbpn.baselines import METHODS, Method
-from gbpn.border import reading
 from gbpn.distribution import DepthDistribution, stacked
 from gbpn.errors import InputError
 from gbpn.evaluate import handmade
 from gbpn.evaluate.settings import Setting
+from gbpn.files.guard import reading
 from gbpn.formats.arrays import read_npy
 from gbpn.formats.depth_files import read_depth
-from gbpn.loading import load
+from gbpn.kernels.backends import fastest_device
+from gbpn.measurements.areas import AreaGrid
+from gbpn.measurements.validity import measured
+from gbpn.model.loading import load
 from gbpn.predict.completer import DepthCompleter
 from gbpn.predict.inputs import FrameInputs
 from gbpn.sample import Sample
 from gbpn.sensors.patterns import zone_middles
 from gbpn.sensors.sampling import areas
-from gbpn.validity import measured
 
 __all__ = [
     "BASELINES",

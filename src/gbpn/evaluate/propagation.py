@@ -15,13 +15,13 @@ from torch.nn.functional import avg_pool2d, max_pool2d
 from gbpn.errors import InputError
 from gbpn.evaluate import handmade
 from gbpn.gbp import Inference, infer
-from gbpn.model import GBPN
+from gbpn.measurements.validity import measured
+from gbpn.model.models import GBPN
+from gbpn.model.pipeline import SparseDepth
 from gbpn.mrf import NonLocalEdges
-from gbpn.pipeline import SparseDepth
 from gbpn.sample import Sample
 from gbpn.show import pictures
 from gbpn.show.pictures import Array
-from gbpn.validity import measured
 
 __all__ = [
     "PANEL",

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gbpn.atomic_files import write_text
 from gbpn.evaluate.run import Line, Plan
 from gbpn.evaluate.settings import Setting
+from gbpn.files.atomic import write_text
 from gbpn.metrics import ERRORS, UNCERTAINTIES, MetricTable, Scores
 
 if TYPE_CHECKING:

@@ -21,8 +21,6 @@ from typing import Any, TypeGuard
 
 import torch
 
-from gbpn.atomic_files import write_text
-from gbpn.border import shown
 from gbpn.datasets import open_dataset
 from gbpn.datasets.selection import evenly_spaced
 from gbpn.datasets.training_view import Dataset
@@ -30,9 +28,11 @@ from gbpn.distribution import DepthDistribution
 from gbpn.errors import GbpnError, InputError
 from gbpn.evaluate.methods import Entry, Predictor
 from gbpn.evaluate.settings import Setting
+from gbpn.files.atomic import write_text
+from gbpn.files.guard import shown
+from gbpn.measurements.validity import measured
 from gbpn.metrics import score
 from gbpn.sample import Sample
-from gbpn.validity import measured
 
 __all__ = ["Line", "Plan", "Task", "Worker", "run"]
 

@@ -10,11 +10,11 @@ from typing import Any
 
 import torch
 
-from gbpn import cost
 from gbpn.gbp import infer
-from gbpn.gmcn import MULTIPLE
-from gbpn.model import GBPN, Model
-from gbpn.pipeline import SparseDepth
+from gbpn.model import cost
+from gbpn.model.models import GBPN, Model
+from gbpn.model.pipeline import SparseDepth
+from gbpn.network import MULTIPLE
 from gbpn.sample import Sample
 
 __all__ = ["peak_memory", "split"]

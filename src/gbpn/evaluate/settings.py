@@ -10,13 +10,13 @@ import numpy as np
 from torch.nn.functional import interpolate
 
 from gbpn.errors import InputError
+from gbpn.measurements.validity import measured
 from gbpn.metrics.errors import valid
 from gbpn.predict import resizing
 from gbpn.sample import Sample
 from gbpn.sensors import patterns
 from gbpn.sensors.corruption import relative_noise
 from gbpn.sensors.sampling import sparsify
-from gbpn.validity import measured
 
 __all__ = ["Setting"]
 

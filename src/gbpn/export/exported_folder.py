@@ -14,15 +14,15 @@ import torch
 from torch import Tensor
 
 from gbpn import __version__
-from gbpn.atomic_files import write_text
-from gbpn.camera import default_intrinsics
+from gbpn.camera.pinhole import default_intrinsics
 from gbpn.config import ModelConfig
 from gbpn.errors import InputError
 from gbpn.export.networks import SEEN, FieldNetwork, FirstNetwork, SecondNetwork, WholeModel
 from gbpn.export.onnx_files import exported_program, require_packages, write_onnx
-from gbpn.gmcn import MULTIPLE
-from gbpn.model import GBPN, Model
-from gbpn.padding import SMALLEST_SIDE
+from gbpn.files.atomic import write_text
+from gbpn.model.models import GBPN, Model
+from gbpn.network import MULTIPLE
+from gbpn.network.padding import SMALLEST_SIDE
 from gbpn.runtime.manifest import FORMAT, MANIFEST, VERSION
 
 __all__ = ["FORMS", "PRECISIONS", "export", "smallest_multiple"]

@@ -8,10 +8,10 @@ import torch
 from torch import Tensor, nn
 
 from gbpn.distribution import SigmaCalibration
-from gbpn.gmcn import GMCN, FieldParameters, HeadMaps, Refiner, SecondStageInput
-from gbpn.gmcn.field_parameters import ChannelLayout
-from gbpn.model import GBPN
+from gbpn.model.models import GBPN
 from gbpn.mrf import LocalEdges, NonLocalEdges, SymmetricEdges
+from gbpn.network import GMCN, FieldParameters, HeadMaps, Refiner, SecondStageInput
+from gbpn.network.field_parameters import ChannelLayout
 
 __all__ = ["DRAWN", "SEEN", "FieldNetwork", "FirstNetwork", "SecondNetwork", "WholeModel", "stated_std"]
 

@@ -15,8 +15,8 @@ import torch
 from torch import nn
 from torch.export import Dim, ExportedProgram
 
-from gbpn.atomic_files import replacing
 from gbpn.errors import BackendError
+from gbpn.files.atomic import replacing
 
 __all__ = ["exported_program", "require_packages", "store_narrow", "write_onnx"]
 

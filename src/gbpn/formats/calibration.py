@@ -15,9 +15,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gbpn.border import reading, shown
-from gbpn.camera import require_camera
+from gbpn.camera.pinhole import require_camera
 from gbpn.errors import DatasetError, InputError
+from gbpn.files.guard import reading, shown
 from gbpn.formats.arrays import read_npy
 
 __all__ = [

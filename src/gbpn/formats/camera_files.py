@@ -20,13 +20,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gbpn.border import reading, shown
-from gbpn.camera import require_camera
+from gbpn.camera.lens import Lens
+from gbpn.camera.pinhole import require_camera
 from gbpn.errors import DatasetError
+from gbpn.files.guard import reading, shown
 from gbpn.formats.arrays import numeric
 from gbpn.formats.calibration import intrinsics_of, read_extrinsics, read_intrinsics, rigid_transform
 from gbpn.formats.structured_files import STRUCTURED, read_structured
-from gbpn.lens import Lens
 
 __all__ = [
     "CAMERA_FILES",
@@ -51,7 +51,7 @@ _LENS_NAMES = {
     "opencv_fisheye": "equidistant", "kannala_brandt4": "equidistant",
     "fov": "fov",
 }  # fmt: skip
-"""What others call the lenses of `gbpn.lens`."""
+"""What others call the lenses of `gbpn.camera.lens`."""
 _MATRIX_NAMES = ("K", "k", "camera_matrix", "cameraMatrix", "Camera_Matrix", "intrinsics", "intrinsic_matrix")
 _LENS_PARAMETERS = (
     "D",

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from gbpn.atomic_files import write_bytes
 from gbpn.errors import InputError
+from gbpn.files.atomic import write_bytes
 from gbpn.formats.glb import points_glb
 
 __all__ = ["CLOUD_FILES", "Cloud", "write_cloud"]

@@ -17,11 +17,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gbpn.atomic_files import checksum
-from gbpn.border import reading, require_size, shown
-from gbpn.camera import fitted_intrinsics
+from gbpn.camera.lens import Lens
+from gbpn.camera.pinhole import fitted_intrinsics
 from gbpn.errors import DatasetError, InputError
-from gbpn.lens import Lens
+from gbpn.files.atomic import checksum
+from gbpn.files.guard import reading, require_size, shown
 
 __all__ = [
     "MODELS",
@@ -65,7 +65,7 @@ _LENSES = {
     "RADIAL_FISHEYE": "equidistant",
     "FOV": "fov",
 }
-"""Which lens of `gbpn.lens` a model has; with COLMAP's order of parameters, which is OpenCV's."""
+"""Which lens of `gbpn.camera.lens` a model has; with COLMAP's order of parameters, which is OpenCV's."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,8 +154,8 @@ def sparse_view(
     """Depth of the points that `picture` observes, at the pixels where they appear in it.
 
     camera       another than the picture's own, such as one of resized pictures
-    undistorted  the pixels of the undistorted picture, see `gbpn.lens`; else distortion moves the points but
-                 not the intrinsics
+    undistorted  the pixels of the undistorted picture, see `gbpn.camera.lens`; else distortion moves the
+                 points but not the intrinsics
 
     What the model says of the camera and of its size is checked before memory is taken for it.
     """

@@ -13,10 +13,10 @@ from pathlib import Path, PurePosixPath
 
 import numpy as np
 
-from gbpn.border import shown
+from gbpn.camera.lens import Lens
 from gbpn.errors import InputError
+from gbpn.files.guard import shown
 from gbpn.formats.colmap import Camera, Reconstruction, RegisteredImage, lens_of_camera, read_model
-from gbpn.lens import Lens
 
 __all__ = ["Registered", "is_model", "largest_model", "model_folders", "registered"]
 

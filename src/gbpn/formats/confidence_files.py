@@ -11,8 +11,8 @@ from pathlib import Path
 
 import numpy as np
 
-from gbpn.border import most_pixels, reading, shown
 from gbpn.errors import DatasetError, InputError
+from gbpn.files.guard import most_pixels, reading, shown
 from gbpn.formats.arrays import read_npy, read_npz
 from gbpn.formats.images import open_picture
 

@@ -16,9 +16,9 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from gbpn.atomic_files import replacing
-from gbpn.border import most_pixels, reading, require_size, shown
 from gbpn.errors import BackendError, DatasetError, InputError
+from gbpn.files.atomic import replacing
+from gbpn.files.guard import most_pixels, reading, require_size, shown
 from gbpn.formats.arrays import read_npy, read_npz
 from gbpn.formats.images import open_picture
 

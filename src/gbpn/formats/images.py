@@ -17,8 +17,8 @@ import torch
 from PIL import ExifTags, Image, ImageOps
 from torch import Tensor
 
-from gbpn.atomic_files import replacing
-from gbpn.border import BoundedFile, most_pixels, reading, require_size
+from gbpn.files.atomic import replacing
+from gbpn.files.guard import BoundedFile, most_pixels, reading, require_size
 
 __all__ = [
     "KINDS",

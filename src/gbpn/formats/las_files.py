@@ -16,8 +16,8 @@ from pathlib import Path
 
 import numpy as np
 
-from gbpn.border import shown
 from gbpn.errors import BackendError
+from gbpn.files.guard import shown
 
 __all__ = ["read_las", "read_laz"]
 

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
-from gbpn.border import reading, shown
 from gbpn.errors import DatasetError
+from gbpn.files.guard import reading, shown
 from gbpn.formats import las_files
 from gbpn.formats.arrays import read_npy
 

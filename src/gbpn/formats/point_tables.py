@@ -7,8 +7,8 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from gbpn.border import reading, shown
 from gbpn.errors import DatasetError
+from gbpn.files.guard import reading, shown
 
 __all__ = ["COLUMNS", "POINT_TABLES", "read_point_table"]
 

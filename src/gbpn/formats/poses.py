@@ -16,8 +16,8 @@ from pathlib import Path, PurePosixPath
 
 import numpy as np
 
-from gbpn.border import reading, shown
 from gbpn.errors import DatasetError, InputError
+from gbpn.files.guard import reading, shown
 from gbpn.formats.colmap import read_model
 
 __all__ = ["OPENGL", "poses_of", "read_matrix"]

@@ -15,7 +15,7 @@ from xml.etree import ElementTree
 import numpy as np
 import yaml
 
-from gbpn.border import reading
+from gbpn.files.guard import reading
 from gbpn.formats.arrays import numeric
 
 __all__ = ["STRUCTURED", "read_structured"]

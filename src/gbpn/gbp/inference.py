@@ -8,10 +8,10 @@ from types import ModuleType
 import torch
 from torch import Tensor
 
-from gbpn.backends import COMPILED, TRITON, require_backend
 from gbpn.errors import BackendError, InputError
 from gbpn.gaussian import Gaussian
 from gbpn.gbp.state import Inference, Messages, Snapshot
+from gbpn.kernels.backends import COMPILED, TRITON, require_backend
 from gbpn.mrf import DIRECTIONS, MRF, LocalEdges, NonLocalEdges
 
 __all__ = ["BACKWARDS", "at", "choose_backend", "infer", "load_backend"]

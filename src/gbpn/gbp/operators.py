@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from gbpn import kept_memory
-from gbpn.backends import native
+from gbpn.kernels import memory as kept_memory
+from gbpn.kernels.backends import native
 
 __all__ = [
     "EDGES",

@@ -9,8 +9,8 @@ import torch
 
 from gbpn.errors import InputError
 from gbpn.gaussian import Gaussian
+from gbpn.kernels.checks import require_finite, require_shape
 from gbpn.mrf import MRF
-from gbpn.tensor_checks import require_finite, require_shape
 
 __all__ = ["Inference", "Messages", "Snapshot", "Status"]
 

@@ -1,10 +1,10 @@
 """Errors of a depth map against ground truth, one value per sample.
 
-One validity rule everywhere: a pixel counts if its target is measured (`gbpn.validity`). A prediction that
-is NaN or infinite says "not observed"; nothing is put in its place. RMSE, MAE, REL and the inverse errors
-are taken over the pixels that have both, the share of valid pixels that have a prediction is `observed`,
-and an unobserved pixel is a miss for every δ. A value that does not exist (no valid or no predicted
-pixel) is NaN.
+One validity rule everywhere: a pixel counts if its target is measured (`gbpn.measurements.validity`). A
+prediction that is NaN or infinite says "not observed"; nothing is put in its place. RMSE, MAE, REL and the
+inverse errors are taken over the pixels that have both, the share of valid pixels that have a prediction
+is `observed`, and an unobserved pixel is a miss for every δ. A value that does not exist (no valid or no
+predicted pixel) is NaN.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 
 from gbpn.errors import InputError
-from gbpn.tensor_checks import require_shape
-from gbpn.validity import measured
+from gbpn.kernels.checks import require_shape
+from gbpn.measurements.validity import measured
 
 __all__ = ["ERRORS", "check_maps", "errors", "valid"]
 

@@ -10,16 +10,16 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gbpn.border import shown, taking
+from gbpn.camera.lens import undistorted_picture
 from gbpn.errors import InputError
+from gbpn.files.guard import shown, taking
 from gbpn.formats.arrays import numeric
 from gbpn.formats.camera_files import read_transform
 from gbpn.formats.images import orientation_notice
 from gbpn.formats.point_clouds import read_points
-from gbpn.lens import undistorted_picture
+from gbpn.measurements.validity import measured
 from gbpn.predict.inputs import FrameInputs, as_camera, as_image
 from gbpn.sensors.projection import projected_indices, remove_see_through
-from gbpn.validity import measured
 
 __all__ = ["Projection", "as_points", "as_transform", "cloud_inputs", "project"]
 

@@ -13,19 +13,19 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from gbpn.areas import AreaGrid
-from gbpn.atomic_files import hidden_folder, to_disk, write_bytes
-from gbpn.camera import normals, points
+from gbpn.camera.pinhole import normals, points
 from gbpn.distribution import DepthDistribution
 from gbpn.errors import InputError
+from gbpn.files.atomic import hidden_folder, to_disk, write_bytes
 from gbpn.formats.cloud_files import Cloud, write_cloud
 from gbpn.formats.depth_files import write_depth
+from gbpn.measurements.areas import AreaGrid
+from gbpn.measurements.validity import measured
 from gbpn.predict.keeping import change_at_measurements
 from gbpn.predict.output_files import FORMATS, require_formats, write_also
 from gbpn.predict.plausible_range import widest_sigma
 from gbpn.predict.trust import USUAL_LIMIT, SigmaLimit
 from gbpn.show import pictures
-from gbpn.validity import measured
 
 __all__ = ["Array", "CompletedDepth", "also_with", "output_names", "png_scale"]
 

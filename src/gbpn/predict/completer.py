@@ -10,23 +10,23 @@ from typing import Any
 import numpy as np
 import torch
 
-from gbpn.areas import AreaGrid, agreeing
-from gbpn.backends import usable_device
 from gbpn.distribution import DepthDistribution
 from gbpn.errors import InputError
-from gbpn.loading import load
-from gbpn.model import GBPN, Model
-from gbpn.pipeline import SparseDepth
+from gbpn.kernels.backends import usable_device
+from gbpn.measurements.areas import AreaGrid, agreeing
+from gbpn.measurements.validity import measured
+from gbpn.model.loading import load
+from gbpn.model.models import GBPN, Model
+from gbpn.model.pipeline import SparseDepth
 from gbpn.predict import resizing
 from gbpn.predict.clouds import cloud_inputs
 from gbpn.predict.completed import CompletedDepth
-from gbpn.predict.even_confidence import evenly_sure
 from gbpn.predict.inputs import FrameInputs, frame_inputs
 from gbpn.predict.keeping import kept
 from gbpn.predict.measurements import DepthSensor
 from gbpn.predict.plausible_range import kept_promises
 from gbpn.predict.session import Session
-from gbpn.validity import measured
+from gbpn.sigma.even_confidence import evenly_sure
 
 __all__ = ["DepthCompleter"]
 

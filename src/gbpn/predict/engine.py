@@ -12,9 +12,9 @@ from torch import Tensor
 
 from gbpn.distribution import DepthDistribution, SigmaCalibration, Widening, stacked
 from gbpn.errors import InputError
-from gbpn.model import Model
+from gbpn.model.models import Model
 from gbpn.runtime import CompletedMaps, DepthCompleter
-from gbpn.sigma_check import DeferredCheck
+from gbpn.sigma.check import DeferredCheck
 
 __all__ = ["EngineModel"]
 

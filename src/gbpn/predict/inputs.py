@@ -19,21 +19,21 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from gbpn.border import most_pixels, require_size, shown, taking
-from gbpn.camera import USUAL_FOCAL, default_intrinsics, fitted_intrinsics
+from gbpn.camera.lens import Lens, undistorted_picture
+from gbpn.camera.pinhole import USUAL_FOCAL, default_intrinsics, fitted_intrinsics
 from gbpn.errors import InputError
+from gbpn.files.guard import most_pixels, require_size, shown, taking
 from gbpn.formats.arrays import numeric, read_npz
 from gbpn.formats.calibration import intrinsics_of
 from gbpn.formats.camera_files import read_camera, resized
 from gbpn.formats.depth_files import implausible, likely_scale, read_depth, require_scale
 from gbpn.formats.images import open_picture, orientation_notice, picture_pixels, read_image, to_tensor
 from gbpn.formats.point_tables import COLUMNS, POINT_TABLES, read_point_table
-from gbpn.lens import Lens, undistorted_picture
+from gbpn.kernels.checks import require_finite
+from gbpn.measurements.validity import measured
 from gbpn.predict.measurements import DepthSensor, Measurements, fitted, rated, undistorted_measurements
 from gbpn.predict.plausible_range import without_implausible
 from gbpn.sensors.projection import nearest_values, points_to_sparse
-from gbpn.tensor_checks import require_finite
-from gbpn.validity import measured
 
 __all__ = [
     "UNDISTORTED",
@@ -76,7 +76,8 @@ class FrameInputs:
     weight: Tensor | None = None
     """[1, H, W] in [0, 1], what is left of a measurement's precision; None: all of it."""
     areas: tuple[int, int] | None = None
-    """(h, w) of a depth map whose pixels are areas of the picture, see `gbpn.areas`; None: single pixels."""
+    """(h, w) of a depth map whose pixels are areas of the picture, see
+    `gbpn.measurements.areas`; None: single pixels."""
 
     def __post_init__(self) -> None:
         require_finite(image=self.image, intrinsics=self.intrinsics)
@@ -276,7 +277,7 @@ def as_intrinsics(intrinsics: Any, image: Any, height: int, width: int) -> tuple
         raise InputError(
             f"{shown(intrinsics)} has a {lens.kind} lens, and this works on undistorted pictures: "
             f"undistort first "
-            "(gbpn.lens.undistorted_picture) and give fx, fy, cx, cy"
+            "(gbpn.camera.lens.undistorted_picture) and give fx, fy, cx, cy"
         )
     return camera, notice
 

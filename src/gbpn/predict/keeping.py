@@ -12,9 +12,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from gbpn.areas import AreaGrid, agreeing
 from gbpn.distribution import DepthDistribution
-from gbpn.validity import measured
+from gbpn.measurements.areas import AreaGrid, agreeing
+from gbpn.measurements.validity import measured
 
 __all__ = ["change_at_measurements", "kept"]
 

@@ -17,17 +17,17 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gbpn.areas import AreaGrid, same_view
-from gbpn.border import shown, taking
+from gbpn.camera.lens import Lens, undistorted_pixels, undistorted_sparse
 from gbpn.errors import InputError
+from gbpn.files.guard import shown, taking
 from gbpn.formats.arrays import numeric
 from gbpn.formats.calibration import intrinsics_of, read_extrinsics, read_intrinsics
 from gbpn.formats.confidence_files import read_weights, weights_of
 from gbpn.formats.depth_files import read_depth
-from gbpn.lens import Lens, undistorted_pixels, undistorted_sparse
+from gbpn.measurements.areas import AreaGrid, same_view
+from gbpn.measurements.validity import measured
 from gbpn.sensors.other_camera import reprojected
 from gbpn.sensors.projection import nearest_values
-from gbpn.validity import measured
 
 __all__ = ["DepthSensor", "Measurements", "fitted", "parse_sigma", "rated", "undistorted_measurements"]
 

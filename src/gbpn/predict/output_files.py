@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from gbpn.atomic_files import write_bytes
 from gbpn.errors import InputError
+from gbpn.files.atomic import write_bytes
 from gbpn.formats import glb
 from gbpn.formats.depth_files import KITTI_SCALE, write_depth
 from gbpn.formats.exr_files import exr

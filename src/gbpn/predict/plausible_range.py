@@ -14,7 +14,7 @@ from torch import Tensor
 from gbpn.distribution import DepthDistribution
 from gbpn.errors import InputError
 from gbpn.formats.depth_files import FARTHEST_PLAUSIBLE, KITTI_SCALE, MILLIMETRES, NEAREST_PLAUSIBLE
-from gbpn.validity import measured
+from gbpn.measurements.validity import measured
 
 __all__ = ["ANSWERS_REACH", "kept_promises", "widest_sigma", "without_implausible"]
 

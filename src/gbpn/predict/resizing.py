@@ -14,12 +14,12 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from gbpn.areas import AreaGrid
-from gbpn.camera import scaled, shifted
+from gbpn.camera.pinhole import scaled, shifted
 from gbpn.distribution import DepthDistribution
+from gbpn.measurements.areas import AreaGrid
+from gbpn.measurements.validity import measured
 from gbpn.predict.inputs import FrameInputs
 from gbpn.sensors.projection import nearest_values, points_to_sparse
-from gbpn.validity import measured
 
 __all__ = ["MOST_PIXELS", "enlarge", "reduce", "reduced", "reduction", "working_scale"]
 

@@ -10,19 +10,19 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gbpn import outliers
-from gbpn.depth_unit import DepthUnit
 from gbpn.distribution import DepthDistribution
 from gbpn.errors import InputError
 from gbpn.gbp import Messages
+from gbpn.measurements import outliers
+from gbpn.measurements.unit import DepthUnit
+from gbpn.model.pipeline import Pipeline, SparseDepth, StageResult
 from gbpn.mrf import MRF
-from gbpn.pipeline import Pipeline, SparseDepth, StageResult
 from gbpn.predict import resizing
 from gbpn.predict.completed import CompletedDepth
-from gbpn.predict.even_confidence import evenly_sure
 from gbpn.predict.inputs import as_image, as_intrinsics, as_sparse
 from gbpn.predict.measured_pixels import Measurement, Numbers, read_pixels, whole
 from gbpn.predict.suggestion import Suggestion, suggest
+from gbpn.sigma.even_confidence import evenly_sure
 
 __all__ = ["Outlier", "Session"]
 
@@ -243,9 +243,9 @@ class Session:
         """Measurements more than `limit` sigmas from what the others say of their pixel, worst first.
 
         Suspects disagree with the belief without their own measurement, in which that one still echoes
-        around loops, or have no neighbours of a like depth (`gbpn.outliers`); they are confirmed by a cold
-        run without all of them. From eight measurements on, sigmas are scaled by their usual (median)
-        disagreement, since belief precision is too sure of itself.
+        around loops, or have no neighbours of a like depth (`gbpn.measurements.outliers`); they are
+        confirmed by a cold run without all of them. From eight measurements on, sigmas are scaled by their
+        usual (median) disagreement, since belief precision is too sure of itself.
         """
         suspects = self._suspects(self.measurements, min(limit, _SUSPECT))
         if not suspects:

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from gbpn.border import shown
 from gbpn.errors import InputError
+from gbpn.files.guard import shown
 
 __all__ = ["USUAL_LIMIT", "SigmaLimit"]
 

@@ -12,8 +12,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from gbpn.border import BoundedFile, shown
 from gbpn.errors import BackendError, DatasetError
+from gbpn.files.guard import BoundedFile, shown
 
 __all__ = ["BagFile"]
 

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from gbpn.border import reading, shown
 from gbpn.errors import DatasetError, InputError
+from gbpn.files.guard import reading, shown
 from gbpn.formats.camera_files import CameraFile, camera_info
 from gbpn.recordings import messages
 from gbpn.recordings.bag_files import BagFile

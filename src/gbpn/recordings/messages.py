@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from gbpn.border import require_size, shown
 from gbpn.errors import DatasetError
+from gbpn.files.guard import require_size, shown
 from gbpn.formats.images import KINDS, picture_pixels
 from gbpn.recordings.timestamps import NANOSECONDS
 

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import numpy as np
 
-from gbpn.border import reading, shown
 from gbpn.errors import DatasetError, InputError
+from gbpn.files.guard import reading, shown
 
 __all__ = ["NANOSECONDS", "nearest", "read_associations", "read_timed_list", "time_of_name", "tolerance_of"]
 

@@ -7,8 +7,8 @@ from collections import deque
 
 import numpy as np
 
-from gbpn.border import shown
 from gbpn.errors import DatasetError
+from gbpn.files.guard import shown
 
 __all__ = ["TransformTree"]
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from gbpn.atomic_files import replacing
-from gbpn.border import reading, require_size, shown
 from gbpn.errors import BackendError, DatasetError
+from gbpn.files.atomic import replacing
+from gbpn.files.guard import reading, require_size, shown
 from gbpn.recordings.timestamps import NANOSECONDS
 
 __all__ = ["VIDEOS", "Video", "write_video"]

@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from gbpn.checkerboard import without_checkerboard
 from gbpn.errors import InputError
 from gbpn.runtime.manifest import SigmaCalibration
+from gbpn.sigma.checkerboard import without_checkerboard
 
 __all__ = ["Array", "CompletedMaps", "sigmoid", "stated_std"]
 

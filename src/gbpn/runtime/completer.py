@@ -1,4 +1,4 @@
-"""`DepthCompleter` on arrays: the pipeline of `gbpn.pipeline` over exported networks and the native core."""
+"""`DepthCompleter` on arrays: `gbpn.model.pipeline` over exported networks and the native core."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gbpn import agreement
 from gbpn.errors import InputError
-from gbpn.held_out import drawn_patches, explain, factor_of_few
+from gbpn.measurements import agreement
+from gbpn.measurements.validity import measured
 from gbpn.runtime.answer import CompletedMaps, sigmoid, stated_std
 from gbpn.runtime.depth_unit import DepthUnit
 from gbpn.runtime.engines import choose_engine, choose_precision, load_network
 from gbpn.runtime.frame import Frame, as_image, as_intrinsics, as_sparse
 from gbpn.runtime.inference import Beliefs, infer
 from gbpn.runtime.manifest import Manifest
-from gbpn.validity import measured
+from gbpn.sigma.held_out import drawn_patches, explain, factor_of_few
 
 __all__ = ["Array", "DepthCompleter"]
 

@@ -1,4 +1,4 @@
-"""The unit in which a field counts depth, in NumPy: the twin of `gbpn.depth_unit`."""
+"""The unit in which a field counts depth, in NumPy: the twin of `gbpn.measurements.unit`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gbpn.validity import measured
+from gbpn.measurements.validity import measured
 
 __all__ = ["Array", "DepthUnit"]
 

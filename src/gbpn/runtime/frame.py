@@ -1,4 +1,4 @@
-"""An image and its measurements as arrays, padded to the grid of the networks; the twin of `gbpn.padding`."""
+"""An image and its measurements as arrays, padded to the networks' grid as by `gbpn.network.padding`."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ __all__ = ["SMALLEST_SIDE", "Array", "Frame", "as_image", "as_intrinsics", "as_s
 
 Array = np.ndarray
 _FIELD_OF_VIEW = math.radians(60.0)
-"""Across the longer side, where nothing is known of the camera; as `gbpn.camera`."""
+"""Across the longer side, where nothing is known of the camera; as `gbpn.camera.pinhole`."""
 SMALLEST_SIDE = 32
-"""Pixels; as `gbpn.padding`."""
+"""Pixels; as `gbpn.network.padding`."""
 
 
 def as_image(image: Any) -> Array:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gbpn.backends import native
+from gbpn.kernels.backends import native
 
 __all__ = ["EDGES", "Array", "Beliefs", "infer"]
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gbpn.border import reading
 from gbpn.config import ModelConfig
 from gbpn.errors import CheckpointError
+from gbpn.files.guard import reading
 
 __all__ = ["FORMAT", "MANIFEST", "VERSION", "Manifest", "Network", "SigmaCalibration"]
 

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from gbpn.errors import InputError
+from gbpn.jobs.opening import open_completer
+from gbpn.jobs.run import Run
+from gbpn.jobs.sources import Sensor
 from gbpn.predict.completer import DepthCompleter
-from gbpn.predict.jobs import Run
-from gbpn.predict.opening import open_completer
-from gbpn.predict.sources import Sensor
 from gbpn.predict.trust import SigmaLimit
 
 __all__ = ["PACKS", "Instructions"]

@@ -8,11 +8,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from gbpn.border import shown
 from gbpn.errors import InputError
+from gbpn.files.guard import shown
 from gbpn.formats.images import SUFFIXES
-from gbpn.predict.jobs import plan
-from gbpn.predict.sources import MEASUREMENTS
+from gbpn.jobs.run import plan
+from gbpn.jobs.sources import MEASUREMENTS
 from gbpn.scale.storage import Storage, StoredFile, address, base_name, is_remote, joined, local_path, parent
 from gbpn.scale.worklist import ListedFrame
 
@@ -68,7 +68,7 @@ def listed(
     """All frames of a source, in its order; one line per tar where it is made of tars.
 
     others   measurements come from elsewhere as well, so an image may have no file of its own
-    pairing  as `gbpn.predict.jobs.plan` takes it, for folders of this machine
+    pairing  as `gbpn.jobs.run.plan` takes it, for folders of this machine
     """
     if (tars := tar_shards(source, storage)) is not None:
         for tar in tars:

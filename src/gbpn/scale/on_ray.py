@@ -14,8 +14,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from gbpn.border import shown
 from gbpn.errors import BackendError, GbpnError
+from gbpn.files.guard import shown
 from gbpn.predict.completer import DepthCompleter
 from gbpn.scale.instructions import Instructions
 from gbpn.scale.records import ShardReport

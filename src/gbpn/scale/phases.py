@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from gbpn.model import GBPN
+from gbpn.model.models import GBPN
 from gbpn.predict.completer import DepthCompleter
 
 __all__ = ["Phases", "watched"]

@@ -24,9 +24,9 @@ from random import Random
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from gbpn.atomic_files import write_bytes
-from gbpn.border import shown
 from gbpn.errors import BackendError, InputError, StorageError, WriteError
+from gbpn.files.atomic import write_bytes
+from gbpn.files.guard import shown
 
 if TYPE_CHECKING:
     from pyarrow.fs import FileSystem

@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import IO
 
-from gbpn.border import shown
-from gbpn.contained_paths import contained
 from gbpn.errors import InputError
+from gbpn.files.contained import contained
+from gbpn.files.guard import shown
 from gbpn.formats.images import SUFFIXES
-from gbpn.predict.sources import MEASUREMENTS
+from gbpn.jobs.sources import MEASUREMENTS
 
 __all__ = ["TarSample", "TarWriter", "samples"]
 

@@ -27,15 +27,15 @@ import numpy as np
 from PIL import Image
 
 from gbpn import __version__
-from gbpn.atomic_files import hidden_folder, remove_leftovers
-from gbpn.border import shown
-from gbpn.contained_paths import contained
 from gbpn.errors import GbpnError, InputError, StorageError
+from gbpn.files.atomic import hidden_folder, remove_leftovers
+from gbpn.files.contained import contained
+from gbpn.files.guard import shown
 from gbpn.formats.depth_files import DepthRangeWarning
+from gbpn.jobs.run import FULL, Job, Outcome, Run
+from gbpn.jobs.sources import parse_intrinsics
 from gbpn.predict.completer import DepthCompleter
 from gbpn.predict.inputs import FrameInputs
-from gbpn.predict.jobs import FULL, Job, Outcome, Run
-from gbpn.predict.sources import parse_intrinsics
 from gbpn.scale import records
 from gbpn.scale.instructions import Instructions
 from gbpn.scale.phases import Phases, watched

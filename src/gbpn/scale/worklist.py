@@ -22,9 +22,9 @@ from typing import Any
 
 import numpy as np
 
-from gbpn.border import shown
-from gbpn.contained_paths import contained
 from gbpn.errors import InputError, StorageError
+from gbpn.files.contained import contained
+from gbpn.files.guard import shown
 from gbpn.scale.storage import Storage, address, joined
 
 __all__ = ["OWN_FOLDER", "ListedFrame", "Worklist", "begin", "own_file"]
@@ -71,7 +71,7 @@ class Worklist:
 
     @property
     def identity(self) -> dict[str, Any]:
-        """What every answer depends on, see `gbpn.predict.jobs.Run.identity`."""
+        """What every answer depends on, see `gbpn.jobs.run.Run.identity`."""
         found: dict[str, Any] = self.facts["identity"]
         return found
 

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gbpn.validity import measured
+from gbpn.measurements.validity import measured
 
 __all__ = ["misalignment", "missing", "outliers", "relative_noise"]
 

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gbpn.camera import points
+from gbpn.camera.pinhole import points
 from gbpn.errors import InputError
 from gbpn.sensors.projection import NEAREST, nearest_values, remove_see_through
 

@@ -13,9 +13,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gbpn import camera
+from gbpn.camera import pinhole as camera
 from gbpn.errors import InputError
-from gbpn.validity import measured
+from gbpn.measurements.validity import measured
 
 __all__ = [
     "block_means",

@@ -8,10 +8,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gbpn.border import require_size
-from gbpn.camera import nearest_wins, require_camera
+from gbpn.camera.pinhole import nearest_wins, require_camera
 from gbpn.errors import InputError
-from gbpn.validity import measured
+from gbpn.files.guard import require_size
+from gbpn.measurements.validity import measured
 
 __all__ = [
     "FARTHEST",

@@ -13,9 +13,9 @@ import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 from torch import Tensor
 
-from gbpn.atomic_files import replacing
+from gbpn.files.atomic import replacing
+from gbpn.measurements.validity import measured
 from gbpn.sample import Sample
-from gbpn.validity import measured
 
 __all__ = [
     "BACKGROUND",

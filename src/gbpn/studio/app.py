@@ -16,7 +16,7 @@ from fastapi.staticfiles import StaticFiles
 import gbpn
 from gbpn import scenes
 from gbpn.errors import GbpnError
-from gbpn.pipeline import has_exact_answer
+from gbpn.model.pipeline import has_exact_answer
 from gbpn.predict import DepthCompleter
 from gbpn.studio import api, exports, protocol
 from gbpn.studio.fields import Kept

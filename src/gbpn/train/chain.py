@@ -17,8 +17,8 @@ from typing import Any
 
 from gbpn.datasets import open_dataset
 from gbpn.errors import InputError, TrainingError
-from gbpn.loading import load
-from gbpn.model import from_config
+from gbpn.model.loading import load
+from gbpn.model.models import from_config
 from gbpn.train.checkpoints import step_of
 from gbpn.train.loop import Machine, TrainingResult, train
 from gbpn.train.progress import read_rows

@@ -13,8 +13,8 @@ from typing import Any
 
 import torch
 
-from gbpn.atomic_files import PARTIAL, replacing
 from gbpn.errors import TrainingError
+from gbpn.files.atomic import PARTIAL, replacing
 
 __all__ = ["DAMAGED", "Checkpoints", "step_of"]
 

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from gbpn.config import ModelConfig
-from gbpn.gmcn import ChannelLayout
-from gbpn.gmcn.density import Response
+from gbpn.network import ChannelLayout
+from gbpn.network.density import Response
 
 __all__ = ["grown"]
 

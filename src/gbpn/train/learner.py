@@ -12,9 +12,9 @@ from torch import Tensor, nn
 from gbpn.config import ModelConfig
 from gbpn.distribution import DepthDistribution
 from gbpn.errors import InputError
-from gbpn.losses import l2_loss, probability_loss, scale_free_loss, shape_loss
-from gbpn.model import GBPN, AffineModel
-from gbpn.pipeline import ImageEncoding, SparseDepth
+from gbpn.model.models import GBPN, AffineModel
+from gbpn.model.pipeline import ImageEncoding, SparseDepth
+from gbpn.train.losses import l2_loss, probability_loss, scale_free_loss, shape_loss
 from gbpn.train.recipe import Recipe
 from gbpn.train.teacher import Teacher
 

@@ -18,8 +18,8 @@ from torch.utils.data import DataLoader
 from gbpn.augmentation.augmentations import AUGMENTATIONS
 from gbpn.datasets import Batch, TrainingView, open_dataset
 from gbpn.errors import BackendError, TrainingError
-from gbpn.loading import load
-from gbpn.model import from_config
+from gbpn.model.loading import load
+from gbpn.model.models import from_config
 from gbpn.train import optimiser as optimisation
 from gbpn.train.averaging import WeightAverage
 from gbpn.train.distributed import average, synchronise_batch_norm

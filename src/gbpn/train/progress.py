@@ -14,9 +14,9 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from gbpn.atomic_files import write_text
-from gbpn.border import reading
 from gbpn.errors import TrainingError
+from gbpn.files.atomic import write_text
+from gbpn.files.guard import reading
 
 __all__ = ["Table", "TrainingProgress", "read_rows"]
 

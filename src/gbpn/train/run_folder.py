@@ -13,9 +13,9 @@ from typing import Any
 
 import torch
 
-from gbpn.atomic_files import write_text
-from gbpn.border import shown
 from gbpn.errors import TrainingError
+from gbpn.files.atomic import write_text
+from gbpn.files.guard import shown
 from gbpn.train.checkpoints import Checkpoints
 from gbpn.train.recipe import Recipe
 

@@ -10,11 +10,11 @@ from torch import Tensor
 from gbpn.datasets.selection import evenly_spaced
 from gbpn.datasets.training_view import Dataset
 from gbpn.distribution import SigmaCalibration
-from gbpn.held_out import LEVEL, LEVEL_QUANTILE
+from gbpn.measurements.validity import measured
 from gbpn.metrics import valid
-from gbpn.model import Model
+from gbpn.model.models import Model
 from gbpn.sensors.sampling import sparsify
-from gbpn.validity import measured
+from gbpn.sigma.held_out import LEVEL, LEVEL_QUANTILE
 
 __all__ = ["PATTERNS", "PIXELS", "calibrate", "fit"]
 

@@ -8,8 +8,8 @@ from torch import Tensor
 
 from gbpn.config import ModelConfig, named
 from gbpn.errors import CheckpointError, InputError
-from gbpn.loading import load
-from gbpn.model import GBPN, AffineModel, from_config
+from gbpn.model.loading import load
+from gbpn.model.models import GBPN, AffineModel, from_config
 from gbpn.train.growth import grown
 from gbpn.train.learner import trained_with
 from gbpn.train.recipe import Recipe

@@ -10,12 +10,12 @@ from torch import nn
 
 from gbpn.datasets.selection import evenly_spaced
 from gbpn.datasets.training_view import Dataset
+from gbpn.measurements.validity import measured
 from gbpn.metrics import MetricTable
 from gbpn.sample import Sample
 from gbpn.sensors.sampling import sparsify
 from gbpn.show.pictures import PictureRow, strip
 from gbpn.train.recipe import Recipe
-from gbpn.validity import measured
 
 __all__ = ["validate", "with_measurements"]
 

@@ -20,11 +20,11 @@ from safetensors import safe_open
 from safetensors.torch import save as to_bytes
 from torch import Tensor
 
-from gbpn.atomic_files import write_bytes
-from gbpn.border import reading, shown
 from gbpn.config import ModelConfig
 from gbpn.distribution import SigmaCalibration
 from gbpn.errors import CheckpointError
+from gbpn.files.atomic import write_bytes
+from gbpn.files.guard import reading, shown
 
 __all__ = ["CHECKSUM", "EMBEDDED", "FORMAT", "VERSION", "Saveable", "read", "save"]
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import yaml
 
-from gbpn.atomic_files import write_bytes
 from gbpn.errors import BackendError, CheckpointError
+from gbpn.files.atomic import write_bytes
 from gbpn.weights.files import Saveable, save
 
 __all__ = ["choose", "download", "push_to_hub", "save_pretrained"]

@@ -9,7 +9,7 @@ reference (values and gradients) and compiled ahead of time for sm_80 and sm_90.
 
 from __future__ import annotations
 
-import gbpn.triton_launch  # noqa: F401  (first: it says how to get triton where that is missing)
+import gbpn.kernels.triton_launch  # noqa: F401  (first: it says how to get triton where that is missing)
 from gbpn.gbp.triton.nonlocal_operator import nonlocal_step
 from gbpn.gbp.triton.sweep_operator import sweep
 

@@ -10,8 +10,8 @@ from torch import Tensor
 
 from gbpn.gaussian import Gaussian
 from gbpn.gbp.triton.nonlocal_kernels import nonlocal_adjoint, nonlocal_forward
-from gbpn.tensor_checks import require_shape
-from gbpn.triton_launch import check_same_kind, launch
+from gbpn.kernels.checks import require_shape
+from gbpn.kernels.triton_launch import check_same_kind, launch
 
 __all__ = ["BLOCK", "nonlocal_step"]
 

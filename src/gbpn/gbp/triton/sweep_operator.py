@@ -11,9 +11,9 @@ from torch import Tensor
 from gbpn.gaussian import Gaussian
 from gbpn.gbp.triton.sweep_adjoint_kernels import sweep_adjoint
 from gbpn.gbp.triton.sweep_kernels import sweep_forward
+from gbpn.kernels.checks import require_shape
+from gbpn.kernels.triton_launch import check_same_kind, launch
 from gbpn.mrf import RING
-from gbpn.tensor_checks import require_shape
-from gbpn.triton_launch import check_same_kind, launch
 
 __all__ = ["sweep"]
 

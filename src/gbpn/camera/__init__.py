@@ -1,0 +1,1 @@
+"""Cameras: pinhole, lens, and the arithmetic of colours."""

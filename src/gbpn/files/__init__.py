@@ -1,0 +1,1 @@
+"""What is let in from files and where it is written."""

@@ -1,0 +1,93 @@
+"""What `gbpn complete` wrote, read back: pictures with their depth, σ and camera."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gbpn.camera.pinhole import require_camera
+from gbpn.errors import DatasetError
+from gbpn.files.guard import most_pixels, reading, shown
+from gbpn.formats.arrays import read_npy
+from gbpn.formats.images import SUFFIXES, read_image
+from gbpn.predict.trust import USUAL_LIMIT, SigmaLimit
+from gbpn.show import pictures
+
+__all__ = ["CompletedFrame", "frames_of", "read_frame"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompletedFrame:
+    """One frame, with its place in the world where that is known."""
+
+    name: str
+    image: np.ndarray
+    """[H, W, 3] uint8 RGB."""
+    depth: np.ndarray
+    """[H, W] metres, NaN where unknown."""
+    std: np.ndarray | None
+    """[H, W] metres, if the weights state it."""
+    intrinsics: np.ndarray
+    """[3, 3]."""
+    pose: np.ndarray | None = None
+    """[4, 4] camera → world."""
+
+    def trusted(self, limit: SigmaLimit | None = None) -> np.ndarray:
+        """[H, W] bool: where there is a depth whose σ is within the limit."""
+        there: np.ndarray = np.isfinite(self.depth) & (self.depth > 0)
+        if self.std is None:
+            return there
+        return np.asarray(there & (limit or USUAL_LIMIT).keeps(self.depth, self.std))
+
+
+def frames_of(images: str | Path, folder: str | Path) -> dict[str, Path]:
+    """Name → picture, of the frames that were completed into `folder`, in order."""
+    images, folder = Path(images), Path(folder)
+    if not images.is_dir() or not folder.is_dir():
+        raise DatasetError(
+            f"wanted a folder of images and one that gbpn complete wrote; got {images}, {folder}"
+        )
+    found = {
+        path.stem: path
+        for path in sorted(images.iterdir())
+        if path.suffix.lower() in SUFFIXES and (folder / f"{path.stem}_depth.npy").is_file()
+    }
+    if not found:
+        raise DatasetError(f"{folder}: no image of {images} was completed into it: run gbpn complete first")
+    return found
+
+
+def read_frame(folder: Path, name: str, image: Path, pose: np.ndarray | None = None) -> CompletedFrame:
+    """The frame called `name`, which `gbpn complete` made of `image`."""
+    with reading(folder / f"{name}.json", "record of a completed frame", "its intrinsics") as file:
+        record: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+        intrinsics = np.array(record["intrinsics"], dtype=np.float64).reshape(3, 3)
+        require_camera(intrinsics)
+    depth, sigmas = _map(folder / f"{name}_depth.npy"), folder / f"{name}_std.npy"
+    std = _map(sigmas) if sigmas.is_file() else None
+    photo = pictures.photo(read_image(image))
+    if photo.shape[:2] != depth.shape or (std is not None and std.shape != depth.shape):
+        found = f"its depth {depth.shape}" + ("" if std is None else f" and std {std.shape}")
+        raise DatasetError(
+            f"{shown(image)} is {photo.shape[:2]}, {shown(found)}: give the one that was completed"
+        )
+    return CompletedFrame(
+        name=name,
+        image=photo,
+        depth=depth,
+        std=std,
+        intrinsics=intrinsics,
+        pose=pose,
+    )
+
+
+def _map(path: Path) -> np.ndarray:
+    with reading(path, "completed map", "one number per pixel"):
+        found = read_npy(path, most_pixels())
+        if found.ndim != 2 or found.dtype.kind != "f":
+            raise ValueError(f"an array {list(found.shape)[:4]} of {found.dtype}")
+        return found.astype(np.float32)

@@ -1,0 +1,274 @@
+"""Where the measurements of a frame come from: depth files, tables of points, point clouds, COLMAP models."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from gbpn.camera.lens import Lens, undistorted_picture
+from gbpn.camera.pinhole import fitted_intrinsics
+from gbpn.errors import InputError
+from gbpn.files.atomic import checksum
+from gbpn.formats import colmap
+from gbpn.formats.calibration import intrinsics_of, kitti_calibration
+from gbpn.formats.camera_files import CAMERA_FILES, read_transform, require_camera_file
+from gbpn.formats.colmap_layout import registered
+from gbpn.formats.depth_files import require_scale
+from gbpn.formats.images import orientation_notice
+from gbpn.formats.point_clouds import read_rated_points
+from gbpn.formats.point_tables import POINT_TABLES
+from gbpn.measurements.validity import measured
+from gbpn.predict.inputs import UNDISTORTED, FrameInputs, as_camera, as_image, as_measurements
+from gbpn.predict.measurements import DepthSensor, Measurements, rated, undistorted_measurements
+from gbpn.sensors.projection import points_to_sparse, project_values, remove_see_through
+
+__all__ = ["MEASUREMENTS", "Readings", "Sensor", "parse_intrinsics", "parse_point"]
+
+_DEPTH_FILES = (".png", ".tif", ".tiff", ".npy", ".npz", ".exr")
+_CLOUDS = (".bin", ".ply", ".pcd", ".las", ".laz")
+MEASUREMENTS = (*_DEPTH_FILES, *_CLOUDS, *POINT_TABLES)
+"""Suffixes of files that can hold the measurements of one frame."""
+_KITTI_CAMERA = 2
+"""The left colour camera."""
+
+
+class Readings(NamedTuple):
+    """What a frame's files say, apart from its picture."""
+
+    measurements: Measurements
+    camera: Tensor
+    """[3, 3]."""
+    lens: Lens | None
+    """That the picture has still to be freed from."""
+    notices: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sensor:
+    """What is the same for all frames of a run."""
+
+    points: tuple[tuple[float, float, float], ...] = ()
+    """x, y, depth, added to every frame."""
+    scale: float | None = None
+    """What depth files are divided by."""
+    intrinsics: Tensor | Path | None = None
+    """[3, 3], a file, or None: EXIF, else a stated default."""
+    extrinsics: Path | None = None
+    """File with the cloud-to-camera matrix."""
+    calib: Path | None = None
+    """KITTI calibration file or folder, instead of intrinsics and extrinsics."""
+    camera: int | None = None
+    """Which camera of a KITTI calibration, by default 2, or of a Kalibr chain, by default the first."""
+    rectified: bool = False
+    """Whether the pictures are undistorted already, whatever lens the camera file has."""
+    units: float = 1.0
+    """Metres per unit of a COLMAP model."""
+    reconstruction: colmap.Reconstruction | None = None
+    """A COLMAP model with the frames in it."""
+    sigma: float | str | Path | None = None
+    """Of the measurements: metres, a share such as "1%", or a file or folder of maps."""
+    confidence: Path | None = None
+    """File or folder of maps, see `formats.confidence_files`."""
+    depth_camera: Tensor | Path | None = None
+    """Intrinsics of a depth camera that is not the colour camera."""
+    depth_extrinsics: Path | None = None
+    """File with the matrix depth camera to colour camera."""
+
+    def __post_init__(self) -> None:
+        if self.calib is not None and (self.intrinsics is not None or self.extrinsics is not None):
+            raise InputError("give either --calib or --intrinsics with --extrinsics, not both")
+        require_scale(self.scale)
+        if not (math.isfinite(self.units) and self.units > 0):
+            raise InputError(f"--units must be metres per unit, above 0; got {self.units}")
+
+    def read(self, image: Path, sparse: Path | None) -> FrameInputs:
+        """One frame with its measurements and its camera."""
+        return self.of_picture(as_image(image), image, sparse)
+
+    def of_picture(self, picture: Tensor, image: Path, sparse: Path | None) -> FrameInputs:
+        """The same for a picture [3, H, W] that was read already; `image` is where it came from."""
+        found, camera, lens, notices = self.readings(image, sparse, *picture.shape[1:])
+        if lens is not None:
+            picture = undistorted_picture(picture, camera, lens)
+        inputs = FrameInputs(
+            image=picture,
+            sparse=found.sparse,
+            intrinsics=camera,
+            notices=notices,
+            scale=self.scale,
+            std=found.std,
+            weight=found.weight,
+            areas=found.areas,
+        )
+        if inputs.doubt is not None and self.scale is None:
+            raise InputError(f"{sparse or 'points'}: {inputs.doubt}; --scale 1 if these are metres")
+        return inputs
+
+    def measure(
+        self, image: Path, sparse: Path | None, height: int, width: int
+    ) -> tuple[Tensor, Tensor, tuple[str, ...]]:
+        """Measurements [1, H, W], camera [3, 3] and notices of a frame; `image` is read for EXIF only."""
+        found, camera, _, notices = self.readings(image, sparse, height, width)
+        return found.sparse, camera, notices
+
+    def readings(self, image: Path, sparse: Path | None, height: int, width: int) -> Readings:
+        """As `measure`, with all that is known of the measurements; those have no lens any more."""
+        found = Measurements(sparse=torch.zeros(1, height, width))
+        sensor = self.depth_sensor(sparse or image)
+        if self.reconstruction is not None:
+            found, camera, lens, notices = self._from_colmap(self.reconstruction, image, height, width)
+            found = rated(found, sensor)
+        elif sparse is not None and self._is_cloud(sparse):
+            found, camera, lens, notices = self._from_cloud(sparse, image, height, width)
+            found = rated(found, sensor)
+        else:
+            camera, lens, notice = self._camera(image, height, width)
+            notices = [notice] if notice else []
+            if sparse is not None:
+                found = as_measurements(sparse, height, width, self.scale, sensor, camera)
+                notices += [found.notice] if found.notice else []
+                found = found if lens is None else undistorted_measurements(found, camera, lens)
+        if self.points:
+            more = Measurements(sparse=points_to_sparse(torch.tensor(self.points), height, width))
+            more = more if lens is None else undistorted_measurements(more, camera, lens)
+            found = _with_points(found, more.sparse)
+        if turned := orientation_notice(image):
+            notices.insert(0, turned)
+        return Readings(found, camera, lens, tuple(notices))
+
+    def depth_sensor(self, of: Path) -> DepthSensor:
+        """What is known of the sensor for the frame whose measurements or picture are `of`."""
+        sigma = self.sigma
+        return DepthSensor(
+            sigma=_file_of(sigma, of, "--sigma") if isinstance(sigma, Path) else sigma,
+            confidence=None if self.confidence is None else _file_of(self.confidence, of, "--confidence"),
+            intrinsics=self.depth_camera,
+            to_image=self.depth_extrinsics,
+        )
+
+    def settings(self) -> dict[str, Any]:
+        """What measurements depend on besides each frame's own files, as plain data; files by contents."""
+        return {name: _plain_setting(value) for name, value in vars(self).items()}
+
+    def rating_files(self, of: Path) -> list[Path]:
+        """The files besides its own that say how good a frame's measurements are."""
+        sensor = self.depth_sensor(of)
+        return [file for file in (sensor.sigma, sensor.confidence) if isinstance(file, Path)]
+
+    def _camera(self, image: Path, height: int, width: int) -> tuple[Tensor, Lens | None, str | None]:
+        matrix, lens, notice = as_camera(self.intrinsics, image, height, width, number=self.camera)
+        if lens is not None and self.rectified:
+            told = [part for part in (notice or "").split("; ") if part != UNDISTORTED]
+            return matrix, None, "; ".join(told) or None
+        return matrix, lens, notice
+
+    def _is_cloud(self, sparse: Path) -> bool:
+        located = self.calib is not None or self.extrinsics is not None
+        return sparse.suffix.lower() in _CLOUDS or (located and sparse.suffix.lower() == ".npy")
+
+    def _from_cloud(
+        self, cloud: Path, image: Path, height: int, width: int
+    ) -> tuple[Measurements, Tensor, Lens | None, list[str]]:
+        to_camera: Tensor | None
+        lens = None
+        if self.calib is not None:
+            calibration = kitti_calibration(self.calib, _KITTI_CAMERA if self.camera is None else self.camera)
+            camera, notice = fitted_intrinsics(calibration.intrinsics, height, width)
+            to_camera = calibration.to_camera
+        elif self.intrinsics is None:
+            raise InputError(
+                f"{cloud} is a point cloud: give --calib (KITTI), or --intrinsics and, unless it is in "
+                "camera coordinates already, --extrinsics"
+            )
+        else:
+            camera, lens, notice = self._camera(image, height, width)
+            to_camera = None if self.extrinsics is None else read_transform(self.extrinsics)
+        points, std, weight = read_rated_points(cloud)
+        maps = project_values(points, [std, weight], camera, height, width, to_camera)
+        depth = remove_see_through(maps[:1])
+        if not bool(measured(depth).any()):
+            raise InputError(
+                f"{cloud}: none of its {len(points)} points falls into the {width}×{height} picture: check "
+                "the extrinsics (cloud to camera, x right, y down, z ahead) and the intrinsics"
+            )
+        found = Measurements(sparse=depth, std=maps[1:2] if std is not None else None)
+        if weight is not None:
+            found = replace(found, sparse=torch.where(maps[-1:] > 0, depth, 0.0), weight=maps[-1:])
+        return found, camera.float(), lens, [notice] if notice else []
+
+    def _from_colmap(
+        self, model: colmap.Reconstruction, image: Path, height: int, width: int
+    ) -> tuple[Measurements, Tensor, Lens | None, list[str]]:
+        found = registered(model, image, height, width)
+        view = colmap.sparse_view(model, found.picture, self.units, camera=found.camera, undistorted=True)
+        notices = []
+        if self.units == 1:
+            notices.append("COLMAP depth is in the model's own unit: --units METRES makes it metres")
+        if found.resized:
+            notices.append("COLMAP saw the pictures in another size: its cameras are resized with them")
+        lens = None if self.rectified else found.lens
+        if lens is not None:
+            notices.append(UNDISTORTED)
+        return Measurements(sparse=view.sparse, weight=view.weight), view.intrinsics, lens, notices
+
+
+def _with_points(found: Measurements, more: Tensor) -> Measurements:
+    """The measurements and points [1, H, W] given by hand, which count fully."""
+    there = measured(more)
+    return replace(
+        found,
+        sparse=torch.where(there, more, found.sparse),
+        std=None if found.std is None else torch.where(there, 0.0, found.std),
+        weight=None if found.weight is None else torch.where(there, 1.0, found.weight),
+        areas=None,
+    )
+
+
+def _plain_setting(value: Any) -> Any:
+    if isinstance(value, Tensor):
+        return value.tolist()
+    if isinstance(value, colmap.Reconstruction):
+        return value.checksum
+    if isinstance(value, Path):
+        files = [value] if value.is_file() else sorted(value.glob("calib*.txt"))  # KITTI's are a folder
+        return " ".join([str(value), *map(checksum, files)])
+    return str(value)
+
+
+def _file_of(place: Path, frame: Path, option: str) -> Path:
+    """The file for a frame: `place` itself, or the one of the frame's name in it."""
+    if not place.is_dir():
+        return place
+    found = sorted(file for file in place.iterdir() if file.stem == frame.stem)
+    if len(found) != 1:
+        raise InputError(f"{option} {place}: wanted one file called {frame.stem}; got {len(found)}")
+    return found[0]
+
+
+def parse_point(text: str) -> tuple[float, float, float]:
+    """ "x,y,depth"."""
+    try:
+        x, y, depth = (float(word) for word in text.replace(",", " ").split())
+    except ValueError:
+        raise InputError(f"--points wants x,y,depth such as 120,80,2.5; got {text!r}") from None
+    return x, y, depth
+
+
+def parse_intrinsics(text: str | None) -> Tensor | Path | None:
+    """ "fx,fy,cx,cy", or a file with that or a matrix, which must be readable now."""
+    if text is None:
+        return None
+    if (path := Path(text)).is_file() or path.suffix.lower() in CAMERA_FILES:
+        require_camera_file(path)
+        return path
+    try:
+        numbers: Any = [float(word) for word in text.replace(",", " ").split()]
+    except ValueError:
+        raise InputError(f"--intrinsics wants fx,fy,cx,cy or a file; got {text!r}") from None
+    return intrinsics_of(np.array(numbers))

@@ -1,0 +1,1 @@
+"""What fast operations share: which are here, their memory, how they are launched and checked."""

@@ -1,0 +1,1 @@
+"""The network with its inference as one model, and its weights."""

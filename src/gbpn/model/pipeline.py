@@ -1,0 +1,370 @@
+"""From an image and its measurements to depth, once and for everybody who needs it:
+
+    encode ──► drop outliers ──► field ──► infer ──► refine ──► infer ──► check the sigmas
+    image      if asked          measurements        second stage         when σ is asked for
+
+Training, one-shot calls, sessions, benchmarks and figures all walk through here; the switches of `Pipeline`
+say how.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from gbpn.camera.pinhole import flipped
+from gbpn.config import ModelConfig
+from gbpn.distribution import DepthDistribution, SigmaCalibration, Widening
+from gbpn.errors import InputError
+from gbpn.gbp import Inference, Messages, infer
+from gbpn.kernels.checks import values_are_known
+from gbpn.measurements import agreement, outliers
+from gbpn.measurements.areas import AreaGrid, centre_depths
+from gbpn.measurements.unit import DepthUnit
+from gbpn.measurements.validity import measured
+from gbpn.model import read_out
+from gbpn.model.repeating import repeated
+from gbpn.mrf import MRF
+from gbpn.network import GMCN, MULTIPLE, FieldParameters, Refiner, SecondStageInput
+from gbpn.network.padding import PaddedImage
+from gbpn.sigma import check as sigma_check
+
+__all__ = ["ImageEncoding", "Pipeline", "SparseDepth", "StageResult", "has_exact_answer"]
+
+_SOLVERS = ("gbp", "exact")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SparseDepth:
+    """Measurements of a batch of images."""
+
+    depth: Tensor
+    """[B, 1, H, W] metres; 0 or NaN where not measured."""
+    std: Tensor | None = None
+    """[B, 1, H, W] metres of noise beyond what the network expects of a measurement."""
+    weight: Tensor | None = None
+    """[B, 1, H, W] in [0, 1]: what is left of a measurement's precision, for sensors that state no metres."""
+
+    @property
+    def certainty(self) -> Tensor:
+        """[B, 1, 1, 1] in [0, 1]: how far these measurements bear each other out; counted once."""
+        # a tracer cannot enter the lock of a cached property
+        return self._kept_certainty if values_are_known() else agreement.certainty(self.depth)
+
+    @cached_property
+    def _kept_certainty(self) -> Tensor:
+        return agreement.certainty(self.depth)
+
+    def without(self, held: Tensor) -> SparseDepth:
+        """The measurements that are not `held` out."""
+        return replace(self, depth=torch.where(held, torch.zeros_like(self.depth), self.depth))
+
+    def flipped(self) -> SparseDepth:
+        """Left becomes right."""
+        return self._each(lambda maps: maps.flip(-1))
+
+    def beside(self, other: SparseDepth) -> SparseDepth:
+        """Both as one batch; `other` has the same measurements or fewer."""
+        twice = self._each(lambda maps: torch.cat((maps, maps)))
+        return replace(twice, depth=torch.cat((self.depth, other.depth)))
+
+    def _each(self, change: Callable[[Tensor], Tensor]) -> SparseDepth:
+        std, weight = (None if maps is None else change(maps) for maps in (self.std, self.weight))
+        return SparseDepth(depth=change(self.depth), std=std, weight=weight)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImageEncoding:
+    """What the first stage knows of an image without any depth: keep it while the measurements change."""
+
+    padded: PaddedImage
+    parameters: FieldParameters
+    """Of the field, as drawn."""
+
+    @property
+    def directed(self) -> FieldParameters:
+        """The same with both directions of every local edge, as belief propagation reads them; made once."""
+        # a tracer cannot enter the lock of a cached property
+        return self._kept_directed if values_are_known() else self._made_directed()
+
+    @cached_property
+    def _kept_directed(self) -> FieldParameters:
+        return self._made_directed()
+
+    def _made_directed(self) -> FieldParameters:
+        return self.parameters.prepared()
+
+
+@dataclass(frozen=True, kw_only=True)
+class StageResult:
+    """What one stage did. All maps but the answer have the padded size."""
+
+    parameters: FieldParameters
+    unit: DepthUnit
+    """In which the field counts."""
+    field: MRF
+    inference: Inference
+    distribution: DepthDistribution
+    """The answer after this stage, [B, 1, H, W] at the image's own size."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pipeline:
+    """The stages of one model with switches; made by `GBPN.pipeline`."""
+
+    first: GMCN
+    second: GMCN | Refiner | None
+    config: ModelConfig
+    calibration: SigmaCalibration | None = None
+    backend: str = "auto"
+    """Of belief propagation, see `gbpn.infer`."""
+    solver: str = "gbp"
+    """"gbp" as trained, or "exact": the last field's exact mean, confidence as with "gbp"."""
+    iterations: tuple[int, ...] = ()
+    """Of each stage; empty: as trained."""
+    mirror: bool = False
+    """Complete the mirrored image too, and average both answers."""
+    check_sigmas: bool = True
+    """Hold σ against measurements that are held out, when it is asked for."""
+    outliers: str = "keep"
+    """"keep", or "drop": single measurements that the rest contradicts are left out."""
+
+    def __post_init__(self) -> None:
+        if not self.iterations:
+            object.__setattr__(self, "iterations", self.config.iterations)
+        if self.solver not in _SOLVERS:
+            raise InputError(f"solver must be one of {', '.join(_SOLVERS)}; got {self.solver!r}")
+        if self.solver == "exact" and not has_exact_answer(self.config):
+            raise InputError(
+                f"solver='exact' needs a model with symmetric edges, shared by all iterations and without "
+                f"learned ones; {self.config.name!r} draws {_field_kind(self.config)}: use solver='gbp'"
+            )
+        if self.outliers not in outliers.CHOICES:
+            raise InputError(f"outliers must be one of {', '.join(outliers.CHOICES)}; got {self.outliers!r}")
+        if len(self.iterations) != self.config.stages or min(self.iterations) < 1:
+            raise InputError(
+                f"{self.config.name!r} has {self.config.stages} stages with {self.config.iterations} "
+                f"iterations: give as many counts above 0; got {self.iterations}"
+            )
+
+    def complete(
+        self,
+        image: Tensor,
+        sparse: Tensor | SparseDepth,
+        intrinsics: Tensor | None = None,
+        *,
+        sigmas: bool = False,
+        areas: AreaGrid | None = None,
+    ) -> DepthDistribution:
+        """image [B, 3, H, W] RGB in [0, 1]; sparse [B, 1, H, W] metres; intrinsics [B, 3, 3] or None.
+
+        sigmas  σ will be wanted: it is checked at once, together with the answer, which is faster than later
+        areas   the measurements are means of these areas, at their centres, and not of single pixels
+        """
+        encoding = self.encode(image, intrinsics)
+        given = sparse if isinstance(sparse, SparseDepth) else SparseDepth(depth=sparse)
+        used, dropped = self.trusted(encoding, given)
+        if areas is not None:
+            *_, rough = self.stages(encoding, used)
+            used = replace(used, depth=centre_depths(areas, used.depth, rough.distribution))
+        answer = replace(self.answer(encoding, used, sigmas=sigmas), dropped=dropped)
+        if not self.mirror:
+            return answer
+        camera = None if intrinsics is None else flipped(intrinsics, image.shape[-1])
+        mirrored = self.encode(image.flip(-1), camera)
+        *_, other = self.stages(mirrored, used.flipped())
+        return answer.averaged(other.distribution.flipped())
+
+    def encode(self, image: Tensor, intrinsics: Tensor | None = None) -> ImageEncoding:
+        """Run the first network, which sees the image only."""
+        padded = self.pad(image, intrinsics)
+        return ImageEncoding(padded=padded, parameters=self.first.draw(padded.image, padded.intrinsics))
+
+    def pad(self, image: Tensor, intrinsics: Tensor | None = None) -> PaddedImage:
+        """The image in the network's dtype, normalised and padded."""
+        dtype = next(self.first.parameters()).dtype
+        return PaddedImage.of(image.to(dtype), intrinsics, self.config, MULTIPLE)
+
+    def trusted(self, encoding: ImageEncoding, sparse: SparseDepth) -> tuple[SparseDepth, Tensor | None]:
+        """The measurements that are used, and which are not, [B, 1, H, W] bool; None where all are.
+
+        Costs a first inference, on the encoding that is there, where any measurement is suspect.
+        """
+        if self.outliers == "keep" or (suspect := outliers.suspects(sparse.depth)) is None:
+            return sparse, None
+        with torch.no_grad():
+            without = self.first_stage(encoding, sparse.without(suspect)).distribution
+        dropped = outliers.contradicted(sparse.depth, suspect, without)
+        return (sparse.without(dropped), dropped) if bool(dropped.any()) else (sparse, None)
+
+    def answer(
+        self, encoding: ImageEncoding, sparse: SparseDepth, *, sigmas: bool = False
+    ) -> DepthDistribution:
+        """The answer of the last stage, from empty messages."""
+        if sigmas and self._checks and (held := sigma_check.held_out(sparse.depth)) is not None:
+            return self._answer_and_check(encoding, sparse, held)
+        *_, last = self.stages(encoding, sparse)
+        return self.checked(last.distribution, encoding, sparse)
+
+    def checked(
+        self, answer: DepthDistribution, encoding: ImageEncoding, sparse: SparseDepth
+    ) -> DepthDistribution:
+        """The answer with its sigmas to be checked against these measurements when they are asked for."""
+        if not self._checks:
+            return answer
+        check = sigma_check.DeferredCheck(lambda: self._check(encoding, sparse))
+        return replace(answer, sigma_check=check)
+
+    def stages(self, encoding: ImageEncoding, sparse: SparseDepth) -> Iterator[StageResult]:
+        """Every stage in turn, from empty messages."""
+        first = self.first_stage(encoding, sparse)
+        yield first
+        if self.second is not None:
+            yield self.second_stage(encoding, sparse, first)
+
+    def first_stage(
+        self,
+        encoding: ImageEncoding,
+        sparse: SparseDepth,
+        *,
+        unit: DepthUnit | None = None,
+        messages: Messages | None = None,
+        iterations: int | None = None,
+    ) -> StageResult:
+        """The first field, with these measurements.
+
+        unit        to count in; by default the measurements' own
+        messages    what an earlier inference on the same encoding ended with: go on from there
+        iterations  if not as trained
+        """
+        unit = unit or DepthUnit.of(self.config.depth_scale, sparse.depth.to(encoding.padded.image))
+        exact = self.solver == "exact" and self.second is None
+        parameters = encoding.parameters if exact else encoding.directed
+        field = self.field(encoding, parameters, sparse, unit)
+        if messages is not None:
+            field = field.at_last_iteration()
+        return self._infer(
+            encoding, parameters, unit, field, messages, iterations or self.iterations[0], exact=exact
+        )
+
+    def second_stage(self, encoding: ImageEncoding, sparse: SparseDepth, first: StageResult) -> StageResult:
+        """The second network looks at the first answer and draws a field of its own; messages go on."""
+        parameters = self.redraw(encoding, sparse, first)
+        field = self.field(encoding, parameters, sparse, first.unit)
+        messages, iterations = first.inference.messages, self.iterations[1]
+        exact = self.solver == "exact"
+        return self._infer(encoding, parameters, first.unit, field, messages, iterations, exact=exact)
+
+    def redraw(self, encoding: ImageEncoding, sparse: SparseDepth, first: StageResult) -> FieldParameters:
+        """The second stage's parameters.
+
+        Its network sees depth over the median of these measurements, whatever unit the field counts in.
+        """
+        assert self.second is not None
+        padded, unit = encoding.padded, first.unit
+        seen_unit = DepthUnit.of(unit.kind, sparse.depth.to(padded.image))
+        belief, field = first.inference.belief, first.field
+        maps = read_out.seen(
+            belief,
+            first.parameters.residual,
+            field.depth,
+            field.weight,
+            unit,
+            seen_unit,
+            self.config.confidence,
+        )
+        seen = SecondStageInput(image=padded.image, intrinsics=padded.intrinsics, **maps._asdict())
+        return self.second.redraw(seen, encoding.parameters)
+
+    def field(
+        self, encoding: ImageEncoding, parameters: FieldParameters, sparse: SparseDepth, unit: DepthUnit
+    ) -> MRF:
+        """The field of these parameters with these measurements, at the padded size."""
+        depth, noise = encoding.padded.padded(sparse.depth), None
+        if sparse.std is not None:
+            noise = unit.variance(depth, encoding.padded.padded(sparse.std))
+        trust = None
+        if self.config.agreement_trust != 1:
+            trust = agreement.trust(sparse.certainty, self.config.agreement_trust).to(depth)
+        field = parameters.field(unit.into(depth), measured(depth), noise, trust)
+        if sparse.weight is None:
+            return field
+        return replace(field, weight=field.weight * encoding.padded.padded(sparse.weight).to(field.weight))
+
+    def _infer(
+        self,
+        encoding: ImageEncoding,
+        parameters: FieldParameters,
+        unit: DepthUnit,
+        field: MRF,
+        messages: Messages | None,
+        iterations: int,
+        *,
+        exact: bool,
+    ) -> StageResult:
+        """Inference on a field, read out at the image's own size and in metres."""
+        inference = infer(
+            field,
+            messages,
+            iterations=iterations,
+            nonlocal_steps=self.config.nonlocal_steps,
+            backend=self.backend,
+            reweighting=self.config.reweighting,
+            check=False,  # the network's own maps: shapes are right by construction
+        )
+        belief = inference.belief
+        mean = infer(field, solver="exact").belief.mean if exact else None
+        depth, logit = read_out.answer(belief, mean, parameters.residual, unit, self.config.confidence)
+        crop = encoding.padded.cropped
+        distribution = DepthDistribution(
+            mean=crop(depth),
+            confidence_logit=crop(logit),
+            belief_precision=crop(belief.precision),
+            calibration=self.calibration,
+        )
+        return StageResult(
+            parameters=parameters, unit=unit, field=field, inference=inference, distribution=distribution
+        )
+
+    @property
+    def _checks(self) -> bool:
+        wanted = self.check_sigmas and self.calibration is not None and not self.first.training
+        return wanted and values_are_known()
+
+    def _check(self, encoding: ImageEncoding, sparse: SparseDepth) -> Widening | None:
+        """Complete from most of the measurements, compare with the rest."""
+        with torch.inference_mode(encoding.padded.image.is_inference()), torch.no_grad():
+            if (held := sigma_check.held_out(sparse.depth)) is None:
+                return sigma_check.of_few(sparse.depth)
+            *_, last = self.stages(encoding, sparse.without(held))
+            return sigma_check.compare(last.distribution, sparse.depth, held)
+
+    def _answer_and_check(
+        self, encoding: ImageEncoding, sparse: SparseDepth, held: Tensor
+    ) -> DepthDistribution:
+        """Both in one batch, whose images run on different threads."""
+        batch = len(held)
+        both = sparse.beside(sparse.without(held))
+        if self.solver == "gbp":  # both directions of every edge are made once, not for each copy
+            encoding = replace(encoding, parameters=encoding.directed)
+        *_, last = self.stages(repeated(encoding, 2), both)
+        answer, blind = (last.distribution.part(k * batch, (k + 1) * batch) for k in range(2))
+        with torch.no_grad():
+            widening = sigma_check.compare(blind, sparse.depth, held)
+        return replace(answer, sigma_check=lambda: widening)
+
+
+def has_exact_answer(config: ModelConfig) -> bool:
+    """Whether the fields of such a model are quadratic energies, which linear algebra can minimise."""
+    changing = config.dynamic or config.iteration_corrections
+    return config.edges == "symmetric" and not changing and config.nonlocal_edges == 0
+
+
+def _field_kind(config: ModelConfig) -> str:
+    changing = config.dynamic or config.iteration_corrections
+    sharing = "of its own for each iteration" if changing else "shared"
+    return f"{config.edges} edges, {sharing}, and {config.nonlocal_edges} learned ones per pixel"

@@ -1,0 +1,1 @@
+"""What sigma rests on: measurements held out, and confidence without the pattern of the heads."""
