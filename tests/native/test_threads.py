@@ -11,7 +11,7 @@ pytest.importorskip("gbpn._native", reason="needs the compiled module gbpn._nati
 
 _AFTER_A_FORK = """
 import os, torch
-from gbpn.gmcn.upscale import Upscale
+from gbpn.network.upscale import Upscale
 
 torch.set_num_threads(2)
 layer, x = Upscale(8, 9).requires_grad_(False), torch.randn(2, 8, 33, 47)

@@ -100,7 +100,7 @@ from pathlib import Path
 
 import gbpn.scale
 from gbpn.errors import GbpnError
-from gbpn.predict.sources import Sensor
+from gbpn.jobs.sources import Sensor
 from gbpn.scale.instructions import Instructions
 
 frames, weights, place = Path(sys.argv[1]), sys.argv[2], Path(sys.argv[3])

@@ -139,7 +139,7 @@ def test_grid_spacing_and_zones() -> None:
 @settings(max_examples=20, deadline=None)
 def test_holes_remove_about_the_share(share: float, seed: int) -> None:
     left = float((patterns.holes(torch.ones(1, 60, 80), generator(seed), share) > 0).float().mean())
-    assert 1 - share - 0.25 <= left <= 1 - share
+    assert 1 - share - 0.25 <= left <= 1 - share + 1e-6  # a mean in float32
 
 
 @given(theta=st.floats(0, 0.3), seed=st.integers(0, 1000))
