@@ -58,11 +58,18 @@ class DatasetError(GbpnError):
     """A data tree, or one file in it, is not as expected."""
 
 
-class WriteError(GbpnError, OSError):
+class _SystemError(GbpnError, OSError):
+    """The number of the system's error goes along to another process."""
+
+    def __reduce__(self) -> tuple[type[_SystemError], tuple[object, ...], dict[str, object]]:
+        return type(self), self.args, {**self.__dict__, "errno": self.errno}
+
+
+class WriteError(_SystemError):
     """A file could not be written."""
 
 
-class StorageError(GbpnError, OSError):
+class StorageError(_SystemError):
     """A bucket or file system does not do what it was asked."""
 
     passing = False

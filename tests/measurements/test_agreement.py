@@ -83,19 +83,28 @@ def test_torch_and_numpy_agree(share: float, noise: float, seed: int, size: tupl
     )
 
 
-@given(scale=st.sampled_from([0.25, 4.0, 64.0]), noise=st.floats(0, 0.05))
-def test_it_does_not_matter_in_which_unit_depth_is_counted(scale: float, noise: float) -> None:
-    sparse = wall(0.5, noise)
-    assert torch.equal(agreement(sparse * scale), agreement(sparse))
+def street(near: int) -> Tensor:
+    """[1, 1, H, W]: `near` walls, and one ten times as far."""
+    return torch.cat([wall(0.5, 0.0)] * near + [10 * wall(0.5, 0.0)], dim=-1)
+
+
+@given(
+    scale=st.sampled_from([1e-3, 0.25, 3.0, 64.0, 1e3]),
+    noise=st.floats(0, 0.05),
+    near=st.sampled_from([1, 40, 45, 50, 80]),
+)
+def test_it_does_not_matter_in_which_unit_depth_is_counted(scale: float, noise: float, near: int) -> None:
+    sparse = torch.cat((street(near), wall(0.5, noise)), dim=-1)
+    assert float(certainty(sparse * scale)) == pytest.approx(float(certainty(sparse)), abs=1e-6)
+    assert factor(wall(0.5, 0.0) * scale) == MOST
 
 
 def test_a_street_is_measured_past_what_the_camera_sees() -> None:
-    """Rooms end at ten metres; where every seventh measurement lies beyond, the network's word holds."""
-    near, far = wall(0.5, 0.0), 10 * wall(0.5, 0.0)
-    assert factor(far) == 1.0
-    assert factor(torch.cat([near] * 5 + [far], dim=-1)) == 1.0
-    assert 1.0 < factor(torch.cat([near] * 11 + [far], dim=-1)) < MOST
-    assert factor(torch.cat([near] * 40 + [far], dim=-1)) == MOST
+    """Where a few measurements in a hundred lie many times as far as the rest, the network's word holds."""
+    assert factor(street(5)) == 1.0
+    assert factor(street(30)) == 1.0
+    assert 1.0 < factor(street(45)) < MOST
+    assert factor(street(80)) == MOST
 
 
 def test_no_measurement_is_no_trouble() -> None:
@@ -128,6 +137,15 @@ def test_the_field_multiplies_what_the_network_says_and_leaves_stated_noise_alon
     variance = (0.2 / clean.depth[there]) ** 2  # of log depth
     expected = 1 / (1 / weights(MOST, clean)[there] + variance)
     torch.testing.assert_close(weights(MOST, stated)[there], expected, rtol=1e-4, atol=0)
+
+
+@pytest.mark.parametrize("scale", [0.5, 2.0, 8.0, 64.0])
+def test_a_field_does_not_know_how_large_the_scene_is(scale: float) -> None:
+    """The same picture and the same measurements times a factor: the same field, so the same σ / depth."""
+    scene = street(80)[..., :96]
+    scene[..., 90:] = 3.0
+    known = SparseDepth(depth=scene)
+    torch.testing.assert_close(weights(MOST, SparseDepth(depth=scale * scene)), weights(MOST, known))
 
 
 def test_measurements_cannot_be_trusted_less_than_the_network_says() -> None:

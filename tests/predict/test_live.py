@@ -135,6 +135,20 @@ def test_what_waits_is_bounded(completer, picture) -> None:
         assert len(live._measurements) == 16
 
 
+@pytest.mark.parametrize("stamp", [float("nan"), float("inf"), -float("inf"), "soon", 10**400])
+def test_a_stamp_that_no_time_can_be_compared_with_is_refused(completer, picture, depth, stamp) -> None:
+    """NaN would pair with every image and displace the right measurements; infinity would drop all images."""
+    with Live(completer, NUMBERS) as live:
+        for push, content in ((live.push_image, picture), (live.push_depth, depth), (live.push_cloud, depth)):
+            with pytest.raises(InputError, match="a stamp must be finite seconds, or None for now"):
+                push(content, stamp)
+        live.push_image(picture, 1.0)
+        live.push_depth(depth, 1.0)
+        answer = live.wait(60, after=0)
+        assert answer is not None
+        assert answer.stamp == 1.0
+
+
 def test_a_bad_pair_does_not_end_the_loop_and_a_fault_is_told(completer, picture, depth) -> None:
     with Live(completer, NUMBERS) as live:
         live.push_image(picture, 0.0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections import deque
@@ -11,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from gbpn.errors import GbpnError, InputError
+from gbpn.files.guard import shown
 from gbpn.predict.clouds import as_transform, cloud_inputs
 from gbpn.predict.completed import CompletedDepth
 from gbpn.predict.completer import DepthCompleter
@@ -193,7 +195,7 @@ class Live:
 
     def _item(self, content: Any, stamp: float | None, *, cloud: bool = False) -> _Item:
         now = time.monotonic()
-        return _Item(content=content, stamp=now if stamp is None else float(stamp), pushed=now, cloud=cloud)
+        return _Item(content=content, stamp=now if stamp is None else _seconds(stamp), pushed=now, cloud=cloud)
 
     def _push_measurements(self, item: _Item) -> None:
         with self._changed:
@@ -272,3 +274,14 @@ class Live:
         if measurements.cloud:
             return cloud_inputs(image.content, measurements.content, self.intrinsics, self.transform)
         return frame_inputs(image.content, measurements.content, self.intrinsics, self.scale)
+
+
+def _seconds(stamp: Any) -> float:
+    """A time that can be compared: NaN is near everything, and nothing comes after infinity."""
+    try:
+        seconds = float(stamp)
+    except (TypeError, ValueError, OverflowError):
+        seconds = math.nan
+    if not math.isfinite(seconds):
+        raise InputError(f"a stamp must be finite seconds, or None for now; got {shown(stamp)}")
+    return seconds
