@@ -195,7 +195,9 @@ class Live:
 
     def _item(self, content: Any, stamp: float | None, *, cloud: bool = False) -> _Item:
         now = time.monotonic()
-        return _Item(content=content, stamp=now if stamp is None else _seconds(stamp), pushed=now, cloud=cloud)
+        return _Item(
+            content=content, stamp=now if stamp is None else _seconds(stamp), pushed=now, cloud=cloud
+        )
 
     def _push_measurements(self, item: _Item) -> None:
         with self._changed:
