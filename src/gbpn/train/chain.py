@@ -312,5 +312,39 @@ DEFAULT = Chain(
     finished_with={"agreement_trust": 32.0},
 )
 
-CHAINS = {DEFAULT.name: DEFAULT}
+_ROOMS = {"holdout": 0.03, "cache": True}
+
+_MAP = replace(
+    SMALL,
+    model="free",
+    model_options={"iterations": (3,)},
+    loss="shape",
+    map_loss="surface",
+    learns=("first.encoder", "first.decoder", "first.prior"),
+    dataset_options=_ROOMS,
+    augmentation_options={"points": (1, 10), "others": 0.0, "corrupted": 0.0, "native": 0.3},
+    sizes=((0.0, 128, 160), (0.7, 192, 256)),
+    steps=12_000,
+    peak_rate=2e-3,
+    encoder_rate=0.5,
+    end_rate=0.02,
+    average_decay=0.997,
+    average_from=9_000,
+    validate_every=1_000,
+    checkpoint_every=200,
+)
+"""Encoder, decoder and the depth-like map, from ImageNet: exact depth, no measurements, no inference."""
+
+FREE = Chain(
+    name="free",
+    stages=(Stage(name="map", recipe=_MAP),),
+    card={
+        "licence": "CC BY 4.0; trained on rendered rooms only",
+        "training_data": "rooms rendered from 3D models (CC0 and CC BY 3.0, named in the credits); encoder "
+        "started from EfficientNet-lite0 weights (Apache-2.0), whose own images were ImageNet's",
+        "trained_for": {"depth": [0.3, 14.0], "focal": 260.0},
+    },
+)
+
+CHAINS = {DEFAULT.name: DEFAULT, FREE.name: FREE}
 """By name, as `gbpn train NAME` takes them."""
