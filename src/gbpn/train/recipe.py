@@ -175,7 +175,7 @@ class Recipe:
         try:
             value: Any = _typed(text, kinds[key])
         except (ValueError, SyntaxError, TypeError) as error:
-            raise InputError(f"{key} must be {kinds[key].__name__}; got {text!r}") from error
+            raise InputError(f"{key} must be {_called(kinds[key])}; got {text!r}") from error
         return self._with(key, value)
 
     def _with(self, key: str, value: Any) -> Recipe:
@@ -191,10 +191,17 @@ def _typed(text: str, kind: Any) -> Any:
     if kind is bool:
         return text.lower() in ("1", "true", "yes")
     if typing.get_origin(kind) is tuple and typing.get_args(kind)[0] is not str:
-        return tuple(tuple(part) for part in ast.literal_eval(text))
+        sizes = tuple(tuple(part) for part in ast.literal_eval(text))
+        if not all(len(part) == 3 for part in sizes):
+            raise ValueError(text)
+        return sizes
     if typing.get_origin(kind) is tuple:
         return tuple(part.strip() for part in text.split(",") if part.strip())
     return kind(text)
+
+
+def _called(kind: Any) -> str:
+    return "(share, rows, columns), …" if typing.get_origin(kind) is tuple else str(kind.__name__)
 
 
 def _literal(text: str) -> Any:
