@@ -116,7 +116,7 @@ class ShardWorker:
         except StorageError as error:
             state = "postponed" if error.passing else "fatal"
             return ShardReport(shard=number, state=state, message=str(error), worker=self.name)
-        except (GbpnError, OSError) as error:
+        except Exception as error:
             return ShardReport(shard=number, state="fatal", message=self._told(error), worker=self.name)
 
     def _told(self, error: Exception) -> str:
@@ -124,6 +124,8 @@ class ShardWorker:
         number = getattr(error, "errno", None)
         if isinstance(error, GbpnError) and number not in FULL:
             return str(error)
+        if not isinstance(error, GbpnError | OSError):
+            error = GbpnError(f"{type(error).__name__}: {error} (a fault of gbpn: please report it)")
         room = "make room, then " if number in FULL else ""
         return f"{self.name}: {error}; what was finished is kept: {room}the same command goes on"
 
@@ -204,7 +206,7 @@ class ShardWorker:
 
     def _inputs(self, listed: list[ListedFrame]) -> Iterator[tuple[ListedFrame, Future[_Fetched]]]:
         if not self.worklist.tars:
-            yield from _ahead(self._pool, self._fetch, listed)
+            yield from _ahead(self._pool, self._fetch, listed, _discard)
             return
         for tar in listed:
             unpacking = self._unpacked(tar)
@@ -247,10 +249,11 @@ class ShardWorker:
         try:
             for uri, path in paths.items():
                 self.storage.fetch(uri, path)
-        except StorageError as error:
-            if error.passing:
+        except BaseException as error:
+            shutil.rmtree(folder, ignore_errors=True)
+            if not isinstance(error, StorageError) or error.passing:
                 raise
-            return _Fetched(image=Path(base_name(frame.image)), folder=folder, problem=str(error))
+            return _Fetched(image=Path(base_name(frame.image)), problem=str(error))
         image = paths.get(frame.image) or local_path(frame.image) or Path(frame.image)
         sparse = (paths.get(frame.sparse) or local_path(frame.sparse)) if frame.sparse else None
         camera = str(paths.get(frame.camera, frame.camera))
@@ -411,10 +414,19 @@ def _following(items: Iterator[_Item], _: object) -> _Item | None:
     return next(items, None)
 
 
+def _discard(fetched: Future[_Fetched]) -> None:
+    """Remove files that came for a frame whose turn will not come."""
+    if not fetched.cancelled() and fetched.exception() is None and (folder := fetched.result().folder):
+        shutil.rmtree(folder, ignore_errors=True)
+
+
 def _ahead(
-    pool: ThreadPoolExecutor, function: Callable[[_Item], _Answer], items: Iterable[_Item]
+    pool: ThreadPoolExecutor,
+    function: Callable[[_Item], _Answer],
+    items: Iterable[_Item],
+    unused: Callable[[Future[_Answer]], None] = lambda _: None,
 ) -> Iterator[tuple[_Item, Future[_Answer]]]:
-    """Answers in order, of which a few are asked for before their turn."""
+    """Answers in order, a few asked for before their turn; `unused` hears of those whose turn never comes."""
     waiting: deque[tuple[_Item, Future[_Answer]]] = deque()
     try:
         for item in items:
@@ -426,6 +438,7 @@ def _ahead(
     finally:
         for _, future in waiting:
             future.cancel()
+            future.add_done_callback(unused)
 
 
 def _scratch() -> Path:
