@@ -16,7 +16,7 @@ from gbpn.scale.storage import Storage, address, base_name, is_remote, local_pat
 from gbpn.scale.tar_shards import TarSample
 from gbpn.scale.worklist import ListedFrame
 
-__all__ = ["AHEAD", "Fetched", "ahead", "discard", "fetch", "following", "of_sample"]
+__all__ = ["AHEAD", "FetchedFrame", "ahead", "discard", "fetch", "following", "of_sample"]
 
 AHEAD = 4
 """Frames whose inputs are asked for before their turn, and whose outputs are still on their way."""
@@ -25,7 +25,7 @@ _Item = TypeVar("_Item")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Fetched:
+class FetchedFrame:
     """The files of a frame, on this machine."""
 
     image: Path
@@ -37,12 +37,14 @@ class Fetched:
     problem: str = ""
 
 
-def fetch(storage: Storage, within: Callable[[], Path], frame: ListedFrame) -> Fetched:
+def fetch(storage: Storage, within: Callable[[], Path], frame: ListedFrame) -> FetchedFrame:
     """The files of a frame, copied into a new folder `within` that one where they are elsewhere."""
     remote = [uri for uri in (frame.image, frame.sparse, frame.camera) if is_remote(uri)]
     if not remote or frame.problem or frame.left_out:
         sparse = local_path(frame.sparse) if frame.sparse else None
-        return Fetched(image=local_path(frame.image) or Path(frame.image), sparse=sparse, camera=frame.camera)
+        return FetchedFrame(
+            image=local_path(frame.image) or Path(frame.image), sparse=sparse, camera=frame.camera
+        )
     folder = Path(tempfile.mkdtemp(dir=within()))
     paths = {uri: folder / str(place) / base_name(uri) for place, uri in enumerate(remote)}
     try:
@@ -52,14 +54,14 @@ def fetch(storage: Storage, within: Callable[[], Path], frame: ListedFrame) -> F
         shutil.rmtree(folder, ignore_errors=True)
         if not isinstance(error, StorageError) or error.passing:
             raise
-        return Fetched(image=Path(base_name(frame.image)), problem=str(error))
+        return FetchedFrame(image=Path(base_name(frame.image)), problem=str(error))
     image = paths.get(frame.image) or local_path(frame.image) or Path(frame.image)
     sparse = (paths.get(frame.sparse) or local_path(frame.sparse)) if frame.sparse else None
     camera = str(paths.get(frame.camera, frame.camera))
-    return Fetched(image=image, sparse=sparse, camera=camera, folder=folder)
+    return FetchedFrame(image=image, sparse=sparse, camera=camera, folder=folder)
 
 
-def of_sample(tar: ListedFrame, sample: TarSample) -> tuple[ListedFrame, Fetched]:
+def of_sample(tar: ListedFrame, sample: TarSample) -> tuple[ListedFrame, FetchedFrame]:
     name = f"{tar.name}/{sample.key}"
     folder = next((path.parent for path in sample.members.values()), None)
     problem = sample.problem
@@ -70,7 +72,7 @@ def of_sample(tar: ListedFrame, sample: TarSample) -> tuple[ListedFrame, Fetched
         image=f"{address(tar.image)}#{sample.key}",
         camera=base_name(str(sample.camera)) if sample.camera else "",
     )
-    return listed, Fetched(
+    return listed, FetchedFrame(
         image=sample.image or Path(sample.key),
         sparse=sample.sparse,
         camera=str(sample.camera or ""),
@@ -83,7 +85,7 @@ def following(items: Iterator[_Item], _: object) -> _Item | None:
     return next(items, None)
 
 
-def discard(fetched: Future[Fetched]) -> None:
+def discard(fetched: Future[FetchedFrame]) -> None:
     """Remove files that came for a frame whose turn will not come."""
     if not fetched.cancelled() and fetched.exception() is None and (folder := fetched.result().folder):
         shutil.rmtree(folder, ignore_errors=True)

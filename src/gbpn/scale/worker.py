@@ -37,7 +37,7 @@ from gbpn.jobs.sources import parse_intrinsics
 from gbpn.predict.completer import DepthCompleter
 from gbpn.predict.inputs import FrameInputs
 from gbpn.scale import records
-from gbpn.scale.fetching import AHEAD, Fetched, ahead, discard, fetch, following, of_sample
+from gbpn.scale.fetching import AHEAD, FetchedFrame, ahead, discard, fetch, following, of_sample
 from gbpn.scale.instructions import Instructions
 from gbpn.scale.phases import Phases, watched
 from gbpn.scale.records import FrameRecord, ShardReport
@@ -188,7 +188,7 @@ class ShardWorker:
                 shutil.rmtree(self.scratch / "out", ignore_errors=True)
         return rows
 
-    def _inputs(self, listed: list[ListedFrame]) -> Iterator[tuple[ListedFrame, Future[Fetched]]]:
+    def _inputs(self, listed: list[ListedFrame]) -> Iterator[tuple[ListedFrame, Future[FetchedFrame]]]:
         if not self.worklist.tars:
             yield from ahead(
                 self._pool, partial(fetch, self.storage, partial(self._folder, "in")), listed, discard
@@ -202,11 +202,11 @@ class ShardWorker:
                     pair = coming.result()
                 if pair is None:
                     break
-                done: Future[Fetched] = Future()
+                done: Future[FetchedFrame] = Future()
                 done.set_result(pair[1])
                 yield pair[0], done
 
-    def _unpacked(self, tar: ListedFrame) -> Iterator[tuple[ListedFrame, Fetched]]:
+    def _unpacked(self, tar: ListedFrame) -> Iterator[tuple[ListedFrame, FetchedFrame]]:
         """The frames of a tar; where it breaks off, one more that says so."""
         folder = self.scratch / "in" / tar.name
         try:
@@ -219,10 +219,10 @@ class ShardWorker:
             problem = f"{address(tar.image)}: {error}"
             yield (
                 ListedFrame(name=tar.name, image=tar.image),
-                Fetched(image=Path(tar.image), problem=problem),
+                FetchedFrame(image=Path(tar.image), problem=problem),
             )
 
-    def _frame(self, frame: ListedFrame, arriving: Future[Fetched]) -> tuple[FrameRecord, list[Path]]:
+    def _frame(self, frame: ListedFrame, arriving: Future[FetchedFrame]) -> tuple[FrameRecord, list[Path]]:
         """One frame by the code of one machine; its record and its files."""
         start, before = time.perf_counter(), self.phases.seconds.copy()
         with self.phases.of("read"):
@@ -262,7 +262,7 @@ class ShardWorker:
         )
         return row, list(outcome.files)
 
-    def _outcome(self, frame: ListedFrame, fetched: Fetched) -> Outcome:
+    def _outcome(self, frame: ListedFrame, fetched: FetchedFrame) -> Outcome:
         settings = json.loads(frame.settings)
         run = self.run
         problem = frame.problem or fetched.problem
