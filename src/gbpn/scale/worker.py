@@ -247,10 +247,10 @@ class ShardWorker:
         try:
             for uri, path in paths.items():
                 self.storage.fetch(uri, path)
-        except StorageError as error:
-            if error.passing:
+        except (GbpnError, ValueError) as error:
+            if getattr(error, "passing", False):
                 raise
-            return _Fetched(image=Path(base_name(frame.image)), folder=folder, problem=str(error))
+            return _Fetched(image=Path(base_name(frame.image)), folder=folder, problem=shown(error, 500))
         image = paths.get(frame.image) or local_path(frame.image) or Path(frame.image)
         sparse = (paths.get(frame.sparse) or local_path(frame.sparse)) if frame.sparse else None
         camera = str(paths.get(frame.camera, frame.camera))
