@@ -27,7 +27,7 @@ from gbpn.train.run_folder import RunFolder, environment
 from gbpn.train.sigma_calibration import calibrate
 from gbpn.weights.files import save
 
-__all__ = ["CHAINS", "DEFAULT", "Chain", "Stage", "describe", "given", "run"]
+__all__ = ["CHAINS", "DEFAULT", "FREE", "Chain", "Stage", "describe", "given", "run"]
 
 
 @dataclass(frozen=True, kw_only=True)

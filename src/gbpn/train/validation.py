@@ -20,7 +20,7 @@ from gbpn.sensors.sampling import sparsify
 from gbpn.show.pictures import PictureRow, strip
 from gbpn.train.recipe import Recipe
 
-__all__ = ["validate", "with_measurements"]
+__all__ = ["MapTable", "validate", "with_measurements"]
 
 _SHOWN = ("rmse", "mae", "rel", "delta_1.02", "ause", "rmse_drop_1pct")
 """Numbers of a validation, in the order of the table."""
