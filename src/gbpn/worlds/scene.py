@@ -9,7 +9,18 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Credit", "Floats", "Ints", "Light", "Material", "Mesh", "Scene", "SceneBuilder", "joined"]
+__all__ = [
+    "Credit",
+    "Floats",
+    "Ints",
+    "Light",
+    "Material",
+    "Mesh",
+    "Scene",
+    "SceneBuilder",
+    "Vector",
+    "joined",
+]
 
 Floats = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int32]

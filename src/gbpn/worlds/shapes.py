@@ -131,7 +131,7 @@ def tube(
     low, high = a + out * radius, b + out * radius * taper
     around = np.linspace(0, 1, sides + 1)
     length = float(np.linalg.norm(b - a)) / max(2 * np.pi * radius, 1e-6)
-    side = grid_mesh(
+    side = _grid_mesh(
         np.stack([low, high]), np.stack([out, out]), _places(around, np.array([0, length])), material, name
     )
     caps = [
@@ -163,7 +163,7 @@ def sphere(centre: Vector, radius: float, material: int, name: str = "ball", *, 
         axis=2,
     )
     places = _places(np.linspace(0, 1, sides + 1), np.linspace(0, 1, sides // 2 + 1))
-    return grid_mesh(np.asarray(centre, float) + radius * out, out, places, material, name)
+    return _grid_mesh(np.asarray(centre, float) + radius * out, out, places, material, name)
 
 
 def grid(points: Floats, material: int, name: str, *, tile: float = 1.0) -> Mesh:
@@ -175,10 +175,10 @@ def grid(points: Floats, material: int, name: str, *, tile: float = 1.0) -> Mesh
     normal /= np.maximum(np.linalg.norm(normal, axis=2, keepdims=True), 1e-12)
     along = np.cumsum(np.linalg.norm(np.diff(p, axis=1, prepend=p[:, :1]), axis=2), axis=1)
     high = np.cumsum(np.linalg.norm(np.diff(p, axis=0, prepend=p[:1]), axis=2), axis=0)
-    return grid_mesh(p, normal, np.stack([along, high], axis=2) / tile, material, name)
+    return _grid_mesh(p, normal, np.stack([along, high], axis=2) / tile, material, name)
 
 
-def grid_mesh(points: np.ndarray, normals: np.ndarray, places: np.ndarray, material: int, name: str) -> Mesh:
+def _grid_mesh(points: np.ndarray, normals: np.ndarray, places: np.ndarray, material: int, name: str) -> Mesh:
     """Two triangles between each four neighbours of [rows, columns, …] arrays."""
 
     def corners(values: np.ndarray) -> Floats:

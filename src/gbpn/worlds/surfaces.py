@@ -102,11 +102,11 @@ def _pyramids(
                 start += level.shape[0] * level.shape[1]
             else:
                 table[number, step] = table[number, step - 1]
-            level = halved(level)
+            level = _halved(level)
     return (np.concatenate(parts) if parts else np.full((1, 3), 255, np.uint8)), table
 
 
-def halved(image: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+def _halved(image: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
     """Half the size, at least 4 pixels; sides are powers of two."""
     height, width = image.shape[0], image.shape[1]
     if min(height, width) <= 4:
