@@ -141,7 +141,9 @@ def test_light_falls_off_and_shadows_are_dark() -> None:
     # A square of 0.2 m with radiance 50, 2 m up: E/π ≈ 50 · 0.04 / (π · 4).
     builder.lights.append(Light.area((-0.1, -0.1, 2), (0, 0.2, 0), (0.2, 0, 0), (50, 50, 50)))
     matrix = np.array([[200.0, 0, 160], [0, 200, 120], [0, 0, 1]])
-    view = Viewpoint(intrinsics=matrix, pose=looking((-1.5, 0, 2.5), 0.0, -0.8), width=320, height=240)
+    view = Viewpoint(
+        intrinsics=matrix, pose=looking((1.2, -2.5, 1.2), np.pi / 2, -0.4), width=320, height=240
+    )
     picture = Shader(Tracer(builder.build())).draw(view, seed=3)
 
     def at(place: tuple[float, float, float]) -> float:
