@@ -16,8 +16,8 @@ import itertools
 from gbpn.camera import pinhole
 from gbpn.errors import InputError
 from gbpn.worlds import shapes
-from gbpn.worlds.scene import Light, Material, Mesh, SceneBuilder
-from gbpn.worlds.shading import Picture, Shader
+from gbpn.worlds.scene import Light, Mesh, SceneBuilder, Surface
+from gbpn.worlds.shading import Drawing, Shader
 from gbpn.worlds.tracing import Tracer
 from gbpn.worlds.viewpoint import Viewpoint, drawn_intrinsics, handheld, looking
 
@@ -29,7 +29,7 @@ def viewpoint(pose: np.ndarray, focal: float = 50.0) -> Viewpoint:
     return Viewpoint(intrinsics=matrix, pose=pose, width=WIDTH, height=HEIGHT)
 
 
-def drawn(*meshes: Mesh, builder: SceneBuilder, view: Viewpoint) -> Picture:
+def drawn(*meshes: Mesh, builder: SceneBuilder, view: Viewpoint) -> Drawing:
     builder.add(*meshes)
     builder.lights.append(Light.area((-1, -1, 3), (0, 1, 0), (1, 0, 0), (9, 9, 9)))
     return Shader(Tracer(builder.build())).draw(view, seed=1)
@@ -38,7 +38,7 @@ def drawn(*meshes: Mesh, builder: SceneBuilder, view: Viewpoint) -> Picture:
 def test_a_plane_has_its_depth() -> None:
     """A tilted plane n · p = c: planar depth c' / (n' · ray) with n', c' in camera coordinates."""
     builder = SceneBuilder()
-    material = builder.material(Material())
+    material = builder.material(Surface())
     floor = shapes.quad((-50, -50, 0), (50, -50, 0), (50, 50, 0), (-50, 50, 0), material)
     view = viewpoint(looking((1, 2, 1.5), yaw=0.7, pitch=-0.8, roll=0.2))
     picture = drawn(floor, builder=builder, view=view)
@@ -50,7 +50,7 @@ def test_a_plane_has_its_depth() -> None:
 
 def test_a_sphere_has_its_depth() -> None:
     builder = SceneBuilder()
-    material = builder.material(Material())
+    material = builder.material(Surface())
     centre, radius = np.array([3.0, 0.4, 1.2]), 0.7
     ball = shapes.sphere(centre, radius, material, sides=2000)
     view = viewpoint(looking((0, 0, 1), yaw=0.1, roll=-0.3))
@@ -95,10 +95,10 @@ def test_the_left_of_the_world_is_left_in_the_picture() -> None:
     assert_allclose(np.linalg.det(looking((1, 2, 3), 0.4, -0.2, 0.1)[:3, :3]), 1)
 
 
-def wall_and(material: Material) -> tuple[SceneBuilder, list[Mesh]]:
+def wall_and(material: Surface) -> tuple[SceneBuilder, list[Mesh]]:
     """A wall 3 m ahead, and a rectangle of `material` 2 m ahead that covers the view's middle."""
     builder = SceneBuilder()
-    wall, own = builder.material(Material()), builder.material(material)
+    wall, own = builder.material(Surface()), builder.material(material)
     return builder, [
         shapes.quad((3, 9, -9), (3, -9, -9), (3, -9, 9), (3, 9, 9), wall, "wall"),
         shapes.quad((-1, -9, -9), (-1, 9, -9), (-1, 9, 9), (-1, -9, 9), wall, "behind"),
@@ -107,7 +107,7 @@ def wall_and(material: Material) -> tuple[SceneBuilder, list[Mesh]]:
 
 
 def test_glass_is_seen_at_its_surface_and_through() -> None:
-    builder, meshes = wall_and(Material(clear=0.9))
+    builder, meshes = wall_and(Surface(clear=0.9))
     picture = drawn(*meshes, builder=builder, view=viewpoint(looking((0, 0, 0), 0)))
     assert_allclose(picture.depth[22, 30], 2, atol=1e-5)
     assert_allclose(picture.through[22, 30], 3, atol=1e-5)
@@ -115,14 +115,14 @@ def test_glass_is_seen_at_its_surface_and_through() -> None:
 
 
 def test_a_mirror_throws_a_sensor_s_light_on() -> None:
-    builder, meshes = wall_and(Material(mirror=0.9, roughness=0.0))
+    builder, meshes = wall_and(Surface(mirror=0.9, roughness=0.0))
     picture = drawn(*meshes, builder=builder, view=viewpoint(looking((0, 0, 0), 0)))
     assert_allclose(picture.depth[22, 30], 2, atol=1e-5)
     assert_allclose(picture.through[22, 30], 2 + 3, atol=0.01)  # to the mirror, and on to the wall behind
 
 
 def test_glass_blocks_no_light_and_walls_do() -> None:
-    for material, blocked in ((Material(clear=0.9), False), (Material(), True)):
+    for material, blocked in ((Surface(clear=0.9), False), (Surface(), True)):
         builder, meshes = wall_and(material)
         builder.add(*meshes)
         tracer = Tracer(builder.build())
@@ -135,7 +135,7 @@ def test_glass_blocks_no_light_and_walls_do() -> None:
 def test_light_falls_off_and_shadows_are_dark() -> None:
     """Below a lamp the floor's light is the rectangle's form factor; under a table there is hardly any."""
     builder = SceneBuilder()
-    white = builder.material(Material(colour=(0.5, 0.5, 0.5)))
+    white = builder.material(Surface(colour=(0.5, 0.5, 0.5)))
     builder.add(shapes.quad((-30, -30, 0), (30, -30, 0), (30, 30, 0), (-30, 30, 0), white))
     builder.add(shapes.box((0.9, 0, 0.5), (0.5, 0.5, 0.02), white))
     # A square of 0.2 m with radiance 50, 2 m up: E/π ≈ 50 · 0.04 / (π · 4).
@@ -156,7 +156,7 @@ def test_light_falls_off_and_shadows_are_dark() -> None:
 
 
 def test_equal_seeds_give_equal_pictures() -> None:
-    builder, meshes = wall_and(Material(mirror=0.3, roughness=0.4))
+    builder, meshes = wall_and(Surface(mirror=0.3, roughness=0.4))
     view = viewpoint(looking((0, 0, 0), 0.1))
     first = drawn(*meshes, builder=builder, view=view)
     shader = Shader(Tracer(builder.build()))
@@ -168,7 +168,7 @@ def test_equal_seeds_give_equal_pictures() -> None:
 
 
 def test_rays_of_unlike_shapes_are_refused() -> None:
-    builder, meshes = wall_and(Material())
+    builder, meshes = wall_and(Surface())
     builder.add(*meshes)
     with pytest.raises(InputError, match=r"\[R, 3\]"):
         Tracer(builder.build()).cast(np.zeros((2, 3), np.float32), np.zeros((1, 3), np.float32))

@@ -12,13 +12,13 @@ from PIL import Image
 
 from gbpn.worlds.scene import Floats
 
-__all__ = ["Lens", "jpeg", "photographed"]
+__all__ = ["Photography", "jpeg", "photographed"]
 
 _GREY = np.array([0.2126, 0.7152, 0.0722], np.float32)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Lens:
+class Photography:
     """How a camera turns light into a file."""
 
     key: float = 0.2
@@ -42,10 +42,10 @@ class Lens:
     """Of the JPEG."""
 
     @staticmethod
-    def drawn(rng: np.random.Generator) -> Lens:
+    def drawn(rng: np.random.Generator) -> Photography:
         """A camera and its mood."""
         good = rng.random() < 0.5
-        return Lens(
+        return Photography(
             key=float(np.clip(0.19 * np.exp(0.28 * rng.normal()), 0.09, 0.36)),
             balance=float(rng.uniform(0.45, 0.95)),
             tint=(float(1 + 0.04 * rng.normal()), 1.0, float(1 + 0.04 * rng.normal())),
@@ -58,7 +58,7 @@ class Lens:
         )
 
 
-def photographed(radiance: Floats, lens: Lens, rng: np.random.Generator) -> npt.NDArray[np.uint8]:
+def photographed(radiance: Floats, lens: Photography, rng: np.random.Generator) -> npt.NDArray[np.uint8]:
     """[H, W, 3] sRGB of a linear radiance."""
     grey = radiance @ _GREY
     light = float(np.exp(np.log(np.maximum(grey, 1e-4)).mean()))
@@ -81,7 +81,7 @@ def jpeg(pixels: npt.NDArray[np.uint8], quality: int) -> bytes:
     return file.getvalue()
 
 
-def _gains(picture: Floats, lens: Lens) -> Floats:
+def _gains(picture: Floats, lens: Photography) -> Floats:
     """[3] towards a grey mean of what is neither black nor cut off, as cameras do."""
     grey = picture @ _GREY
     usual = (grey > 0.02) & (grey < 0.9)
@@ -114,7 +114,7 @@ def _blurred(picture: Floats, sigma: float) -> Floats:
     return picture
 
 
-def _noisy(picture: Floats, lens: Lens, light: float, rng: np.random.Generator) -> Floats:
+def _noisy(picture: Floats, lens: Photography, light: float, rng: np.random.Generator) -> Floats:
     """Photons and read-out; a darker room is amplified more."""
     amplified = float(np.clip((0.25 / max(light, 1e-3)) ** 0.5, 0.7, 2.5))
     spread = lens.noise * amplified * np.sqrt(np.maximum(picture, 0) * 0.8 + 0.03)

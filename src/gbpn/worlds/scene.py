@@ -14,11 +14,11 @@ __all__ = [
     "Floats",
     "Ints",
     "Light",
-    "Material",
     "Mesh",
-    "Scene",
     "SceneBuilder",
+    "Surface",
     "Vector",
+    "World",
     "joined",
 ]
 
@@ -28,7 +28,7 @@ Vector = Sequence[float] | npt.NDArray[np.floating]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Material:
+class Surface:
     """How a surface answers light."""
 
     colour: tuple[float, float, float] = (0.7, 0.7, 0.7)
@@ -160,11 +160,11 @@ class Light:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Scene:
+class World:
     """Everything a ray can meet, and what lights it."""
 
     mesh: Mesh
-    materials: tuple[Material, ...]
+    materials: tuple[Surface, ...]
     textures: tuple[npt.NDArray[np.uint8], ...]
     """[height, width, 3] sRGB each; sides are powers of two."""
     lights: tuple[Light, ...]
@@ -180,18 +180,18 @@ class SceneBuilder:
 
     meshes: list[Mesh] = field(default_factory=list)
     lights: list[Light] = field(default_factory=list)
-    _materials: dict[Material, int] = field(default_factory=dict)
+    _materials: dict[Surface, int] = field(default_factory=dict)
     _textures: dict[int, tuple[int, npt.NDArray[np.uint8]]] = field(default_factory=dict)
 
     def material(
         self,
-        material: Material | None = None,
+        material: Surface | None = None,
         *,
         image: npt.NDArray[np.uint8] | None = None,
         **fields: object,
     ) -> int:
         """Number of a material, given whole or by fields, with `image` as its texture."""
-        made = material or Material(**fields)  # type: ignore[arg-type]
+        made = material or Surface(**fields)  # type: ignore[arg-type]
         if image is not None:
             made = replace(made, texture=self.texture(image))
         return self._materials.setdefault(made, len(self._materials))
@@ -203,8 +203,8 @@ class SceneBuilder:
     def add(self, *meshes: Mesh) -> None:
         self.meshes += meshes
 
-    def build(self) -> Scene:
-        return Scene(
+    def build(self) -> World:
+        return World(
             mesh=joined(self.meshes),
             materials=tuple(self._materials),
             textures=tuple(image for _, image in self._textures.values()),
@@ -239,3 +239,7 @@ def _unit(vectors: Floats) -> Floats:
 def _triple(values: Vector) -> tuple[float, float, float]:
     x, y, z = (float(value) for value in values)
     return x, y, z
+
+
+Scene, Material = World, Surface
+"""Other names for the same."""

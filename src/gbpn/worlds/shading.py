@@ -23,7 +23,7 @@ from gbpn.worlds.viewpoint import Viewpoint
 if TYPE_CHECKING:
     from gbpn.worlds.surfaces import SurfacePoints
 
-__all__ = ["Picture", "Quality", "Shader"]
+__all__ = ["Drawing", "Quality", "Shader"]
 
 _MIRROR = 0.5
 """Share of mirror reflection from which a sensor's light is thrown on instead of coming back."""
@@ -46,7 +46,7 @@ class Quality:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Picture:
+class Drawing:
     """What a camera sees before its lens and sensor."""
 
     radiance: Floats
@@ -84,7 +84,7 @@ class Shader:
         self.lamps = Lamps(tracer.scene.lights)
         self.quality = quality or Quality()
 
-    def draw(self, view: Viewpoint, seed: int) -> Picture:
+    def draw(self, view: Viewpoint, seed: int) -> Drawing:
         """One picture; equal seeds give equal pictures."""
         height, width = view.height, view.width
         origins, directions = view.rays()
@@ -100,7 +100,7 @@ class Shader:
         depth = np.where(first.found, first.distance, 0).reshape(height, width)
         through = np.where(np.isfinite(layers.thrown), layers.thrown, 0).reshape(height, width)
         thing = np.where(first.found, self.tracer.scene.mesh.thing[first.triangle], -1)
-        return Picture(
+        return Drawing(
             radiance=radiance.reshape(height, width, 3),
             depth=depth.astype(np.float32),
             through=through.astype(np.float32),

@@ -10,7 +10,7 @@ import numba as nb
 import numpy as np
 import numpy.typing as npt
 
-from gbpn.worlds.scene import Floats, Light, Scene
+from gbpn.worlds.scene import Floats, Light, World
 from gbpn.worlds.tracing import Hits
 
 __all__ = ["Skin", "SurfacePoints"]
@@ -42,7 +42,7 @@ class SurfacePoints:
 class Skin:
     """Materials and textures of a scene as flat arrays."""
 
-    def __init__(self, scene: Scene) -> None:
+    def __init__(self, scene: World) -> None:
         self.mesh = scene.mesh
         rows = [
             (

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gbpn.errors import BackendError, InputError
-from gbpn.worlds.scene import Floats, Ints, Scene
+from gbpn.worlds.scene import Floats, Ints, World
 
 __all__ = ["Hits", "Tracer", "require_packages"]
 
@@ -53,7 +53,7 @@ class Hits:
 class Tracer:
     """A scene prepared for rays."""
 
-    def __init__(self, scene: Scene) -> None:
+    def __init__(self, scene: World) -> None:
         require_packages()
         self.scene = scene
         clear = np.array([material.clear > 0 for material in scene.materials], bool)
