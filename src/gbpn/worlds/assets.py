@@ -332,7 +332,7 @@ def _from_cache(path: Path, asset: Asset) -> Furniture | None:
             names=(asset.name.lower(),),
             credits=(asset.credit,),
         )
-        pictures = tuple(file[f"picture{k}"] if f"picture{k}" in file else None for k in range(len(facts)))
+        pictures = tuple(file.get(f"picture{k}") for k in range(len(facts)))
     materials = tuple(
         ObjMaterial(name, tuple(colour), opacity, specular, shininess)
         for name, colour, opacity, specular, shininess in facts
