@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import os
 import time
 import zlib
 from collections.abc import Iterator, Sequence
@@ -179,15 +180,16 @@ class Run:
         """Raise if an output would replace an input, or the folder cannot be one."""
         if self.output.exists() and not self.output.is_dir():
             raise InputError(f"{self.output} is a file: -o wants a folder")
-        place = self.output.resolve()
-        if len(frames) > 1 and any(frame.image.parent.resolve() == place for frame in frames):
+        # realpath, since resolve() raises on the loop of links that one frame may be
+        place = os.path.realpath(self.output)
+        if len(frames) > 1 and any(os.path.realpath(frame.image.parent) == place for frame in frames):
             raise InputError(f"{self.output} holds the images: another -o keeps results from becoming inputs")
-        inputs = {path.resolve() for frame in frames for path in (frame.image, frame.sparse) if path}
+        inputs = {os.path.realpath(path) for frame in frames for path in (frame.image, frame.sparse) if path}
         calibrated = self.completer.model.calibration is not None
         for frame in frames:
             names = output_names(frame.name, calibrated=calibrated, cloud=self.cloud, also=self.also)
             for name in (*names, f"{frame.name}.json"):
-                if (self.output / name).resolve() in inputs:
+                if os.path.realpath(self.output / name) in inputs:
                     raise InputError(f"{self.output / name} is an input and would be overwritten: other -o")
 
     def all(self, frames: Sequence[Job], workers: int = 1) -> Iterator[Outcome]:
@@ -309,12 +311,13 @@ def _weights_checksum(model: Model) -> str:
 
 
 def _state(path: Path) -> list[Any]:
-    """Name, size and time of a file: what changes when it does."""
+    """Name, size and checksum of a file: what changes when it does, whatever its time says."""
     try:
-        status = path.stat()
+        if not path.is_file():
+            raise InputError(f"{path}: no ordinary file")
+        return [path.name, *_contents(path).values()]
     except OSError as error:
         raise InputError(f"{path}: {error.strerror or error}") from error
-    return [path.name, status.st_size, status.st_mtime_ns]
 
 
 def _points(result: CompletedDepth) -> list[str]:

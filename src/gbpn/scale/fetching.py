@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from gbpn.errors import StorageError
+from gbpn.errors import GbpnError
+from gbpn.files.guard import LONGEST_MESSAGE, shown
 from gbpn.scale.storage import Storage, address, base_name, is_remote, local_path
 from gbpn.scale.tar_shards import TarSample
 from gbpn.scale.worklist import ListedFrame
@@ -52,9 +53,9 @@ def fetch(storage: Storage, within: Callable[[], Path], frame: ListedFrame) -> F
             storage.fetch(uri, path)
     except BaseException as error:
         shutil.rmtree(folder, ignore_errors=True)
-        if not isinstance(error, StorageError) or error.passing:
+        if not isinstance(error, GbpnError | ValueError) or getattr(error, "passing", False):
             raise
-        return FetchedFrame(image=Path(base_name(frame.image)), problem=str(error))
+        return FetchedFrame(image=Path(base_name(frame.image)), problem=shown(error, LONGEST_MESSAGE))
     image = paths.get(frame.image) or local_path(frame.image) or Path(frame.image)
     sparse = (paths.get(frame.sparse) or local_path(frame.sparse)) if frame.sparse else None
     camera = str(paths.get(frame.camera, frame.camera))

@@ -239,7 +239,8 @@ class ShardWorker:
             paths = (fetched.image, fetched.sparse)
             self._read_in_place += sum(path.stat().st_size for path in paths if path and path.is_file())
         spent = self.phases.since(before)
-        rest = time.perf_counter() - start - sum(spent.values())
+        seconds = time.perf_counter() - start
+        rest = seconds - sum(spent.values())
         self.phases.seconds["write"] += rest
         facts = _facts(outcome, self.run.output)
         row = FrameRecord(
@@ -249,7 +250,7 @@ class ShardWorker:
             sparse=address(frame.sparse),
             error=outcome.message if outcome.state == "failed" else "",
             notices=facts.pop("notices", []) or ([outcome.message] if outcome.state == "left out" else []),
-            seconds=time.perf_counter() - start,
+            seconds=seconds,
             seconds_read=spent["read"],
             seconds_network=spent["network"],
             seconds_inference=spent["inference"],
