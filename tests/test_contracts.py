@@ -28,6 +28,7 @@ LAYERS = {
         "show",
         "synthetic",
         "weights",
+        "worlds",
     ),
     "supplies": ("augmentation", "datasets", "recordings", "scenes"),
     "whole": ("model",),
@@ -62,7 +63,7 @@ PUBLIC = {
 
 HEAVY = {
     "triton", "h5py", "lightning_fabric", "pyamg", "matplotlib", "tensorboard", "typer", "onnx", "cv2",
-    "fastapi", "uvicorn", "websockets", "yaml", "rosbags", "av", "pyarrow", "ray",
+    "fastapi", "uvicorn", "websockets", "yaml", "rosbags", "av", "pyarrow", "ray", "embreex", "numba",
 }  # fmt: skip
 """Packages that `import gbpn` must not load."""
 
