@@ -19,7 +19,7 @@ from gbpn.distribution import SigmaCalibration
 from gbpn.errors import GbpnError
 from gbpn.files.contained import contained
 from gbpn.files.guard import LONGEST_MESSAGE
-from gbpn.jobs.sources import parse_intrinsics, parse_point
+from gbpn.jobs.written import parse_intrinsics, parse_point
 from gbpn.predict.completed import CompletedDepth
 from gbpn.predict.inputs import FrameInputs, as_intrinsics, frame_inputs
 from gbpn.predict.plausible_range import ANSWERS_REACH

@@ -18,7 +18,8 @@ import gbpn
 from gbpn.errors import GbpnError
 from gbpn.files.atomic import PARTIAL, checksum, hidden_folder, remove_leftovers
 from gbpn.formats.colmap import read_model
-from gbpn.jobs.run import Outcome, Run, plan
+from gbpn.jobs.pairing import plan
+from gbpn.jobs.run import Outcome, Run
 from gbpn.jobs.sources import Sensor
 from gbpn.predict.completed import CompletedDepth
 

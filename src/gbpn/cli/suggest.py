@@ -33,7 +33,8 @@ def suggest(
     from rich.console import Console
 
     from gbpn.camera.lens import undistorted_picture
-    from gbpn.jobs.sources import Sensor, parse_intrinsics, parse_point
+    from gbpn.jobs.sources import Sensor
+    from gbpn.jobs.written import parse_intrinsics, parse_point
     from gbpn.predict import DepthCompleter
     from gbpn.predict.inputs import as_image
 

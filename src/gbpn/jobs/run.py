@@ -17,11 +17,9 @@ import numpy as np
 
 from gbpn.errors import GbpnError, InputError
 from gbpn.files.atomic import checksum, remove_leftovers, write_text
-from gbpn.formats.colmap_layout import model_folders
-from gbpn.formats.images import SUFFIXES, write_image
-from gbpn.jobs import pairing
+from gbpn.formats.images import write_image
 from gbpn.jobs.pairing import Job
-from gbpn.jobs.sources import MEASUREMENTS, Sensor
+from gbpn.jobs.sources import Sensor
 from gbpn.measurements.validity import measured
 from gbpn.model.models import Model
 from gbpn.predict.completed import CompletedDepth, output_names
@@ -30,7 +28,7 @@ from gbpn.predict.inputs import UNDISTORTED
 from gbpn.predict.stream import StreamCompleter
 from gbpn.predict.trust import SigmaLimit
 
-__all__ = ["FULL", "LONGEST_MESSAGE", "Glance", "Job", "Outcome", "Run", "plan"]
+__all__ = ["FULL", "LONGEST_MESSAGE", "Glance", "Job", "Outcome", "Run"]
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 """Errors of writing that every further frame would meet too."""
@@ -90,73 +88,6 @@ class Outcome:
     """Metres between a measurement and the depth given for it, at most; 0 where none was written."""
     glance: Glance | None = None
     """Where it was written now."""
-
-
-def plan(
-    images: str,
-    sparse: str | None,
-    *,
-    others: bool = False,
-    by_order: bool = False,
-    tolerance: float | None = None,
-) -> list[Job]:
-    """Pair images with measurements: a file with a file, folders and globs by name (or by order, or in time).
-
-    others     measurements come from elsewhere as well, so an image may have no file of its own
-    tolerance  seconds: the names are times, and the nearest measurement within this is taken
-
-    A list of TUM's associations gives both; a COLMAP project gives measurements, its pictures may be in
-    subfolders.
-    """
-    if sparse is None and Path(images).suffix == ".txt":
-        return pairing.jobs_of_associations(Path(images))
-    if sparse is not None and model_folders(sparse):
-        return pairing.jobs_of_project(images)
-    if tolerance is not None and sparse is not None:
-        return pairing.jobs_in_time(images, sparse, tolerance)
-    pictures = pairing.files(images, SUFFIXES, "image")
-    single = Path(images).is_file()
-    if sparse is None:
-        if not others:
-            raise InputError("measurements are needed: a SPARSE file or folder, or --points x,y,depth")
-        pairs: list[tuple[Path, Path | None]] = [(picture, None) for picture in pictures]
-    elif single and not Path(sparse).is_dir():
-        pairs = [(pictures[0], pairing.files(sparse, MEASUREMENTS, "sparse depth")[0])]
-    elif not single and Path(sparse).is_file():
-        raise InputError(
-            f"{len(pictures)} images and one file {sparse}: give a folder with one file per image"
-        )
-    else:
-        pairs = _paired(pictures, pairing.files(sparse, MEASUREMENTS, "sparse depth"), by_order, single)
-    frames = [
-        Job(image=image, sparse=file, name=image.stem, problem="" if file or others else "no sparse depth")
-        for image, file in pairs
-    ]
-    pairing.require_distinct(frames)
-    return frames
-
-
-def _paired(
-    images: list[Path], files: list[Path], by_order: bool, single: bool
-) -> list[tuple[Path, Path | None]]:
-    if by_order:
-        if len(images) != len(files):
-            raise InputError(
-                f"--by-order needs as many images as sparse depths; got {len(images)}, {len(files)}"
-            )
-        return list(zip(images, files, strict=True))
-    named: dict[str, Path] = {}
-    for file in files:
-        if file.stem in named:
-            raise InputError(f"two measurements for one image: {named[file.stem]} and {file}")
-        named[file.stem] = file
-    pairs = [(image, named.get(image.stem)) for image in images]
-    if not any(file for _, file in pairs) or (single and pairs[0][1] is None):
-        raise InputError(
-            f"no sparse depth has the name of its image: {images[0].name} and {files[0].name}: "
-            "name them alike, or pair them with --by-order, or times with --pair nearest"
-        )
-    return pairs
 
 
 @dataclass(frozen=True, kw_only=True)

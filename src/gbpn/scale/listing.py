@@ -12,8 +12,7 @@ from urllib.parse import urlsplit
 from gbpn.errors import GbpnError, InputError
 from gbpn.files.guard import shown
 from gbpn.formats.images import SUFFIXES
-from gbpn.jobs.run import plan
-from gbpn.jobs.sources import MEASUREMENTS
+from gbpn.jobs.pairing import MEASUREMENTS, plan
 from gbpn.scale.storage import Storage, StoredFile, address, base_name, is_remote, joined, local_path, parent
 from gbpn.scale.worklist import ListedFrame
 
@@ -69,7 +68,7 @@ def listed(
     """All frames of a source, in its order; one line per tar where it is made of tars.
 
     others   measurements come from elsewhere as well, so an image may have no file of its own
-    pairing  as `gbpn.jobs.run.plan` takes it, for folders of this machine
+    pairing  as `gbpn.jobs.pairing.plan` takes it, for folders of this machine
     """
     if (tars := tar_shards(source, storage)) is not None:
         for tar in tars:

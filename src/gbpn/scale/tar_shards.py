@@ -18,7 +18,7 @@ from gbpn.errors import GbpnError, InputError
 from gbpn.files.contained import contained
 from gbpn.files.guard import shown
 from gbpn.formats.images import SUFFIXES
-from gbpn.jobs.sources import MEASUREMENTS
+from gbpn.jobs.pairing import MEASUREMENTS
 
 __all__ = ["TarSample", "TarWriter", "samples"]
 

@@ -33,7 +33,7 @@ from gbpn.files.contained import contained
 from gbpn.files.guard import shown
 from gbpn.formats.depth_files import DepthRangeWarning
 from gbpn.jobs.run import FULL, Job, Outcome, Run
-from gbpn.jobs.sources import parse_intrinsics
+from gbpn.jobs.written import parse_intrinsics
 from gbpn.predict.completer import DepthCompleter
 from gbpn.predict.inputs import FrameInputs
 from gbpn.scale import records
