@@ -21,7 +21,7 @@ from gbpn.worlds.sensing.stereo import Matching, disparity_depth
 
 __all__ = ["filled", "kinect", "structured_light"]
 
-KINECT = Matching(step=1 / 8, noise=0.06, window=1.2)
+_KINECT = Matching(step=1 / 8, noise=0.06, window=1.2)
 _FOCAL = 580 / 640
 """Focal length of the infrared camera by its width."""
 
@@ -32,7 +32,7 @@ def structured_light(
     *,
     projector: float = -0.05,
     camera: float = 0.025,
-    matching: Matching = KINECT,
+    matching: Matching = _KINECT,
     nearest: float = 0.45,
     reach: float = 9.5,
 ) -> Reading:

@@ -80,7 +80,7 @@ def build(house: House, palette: Palette, rng: np.random.Generator) -> Assembly:
     wall, tile = _wall(palette, rng)
     openings = _openings(house, rng)
     low = -2.5  # walls reach into sloping ground
-    into_walls(into, (-house.width / 2, house.width / 2), (low, house.height), openings, wall, tile)
+    _walls_with_holes(into, (-house.width / 2, house.width / 2), (low, house.height), openings, wall, tile)
     _sides(into, house, palette, rng, wall, tile, low)
     trim = palette.paint(
         palette.pick(((0.78, 0.78, 0.76), (0.7, 0.66, 0.58), (0.25, 0.22, 0.2), (0.1, 0.11, 0.12)))
@@ -142,7 +142,7 @@ def _openings(house: House, rng: np.random.Generator) -> list[Opening]:
     return out
 
 
-def into_walls(
+def _walls_with_holes(
     into: Assembly,
     x: tuple[float, float],
     z: tuple[float, float],

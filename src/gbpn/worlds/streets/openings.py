@@ -183,10 +183,10 @@ def shops(into: Assembly, openings: list[Opening], palette: Palette, rng: np.ran
     places = np.stack([start + np.arange(count) * 0.28, np.full(count, -0.17), np.full(count, top + 0.35)], 1)
     into.boxes(places, np.stack([size * 0.7, np.full(count, 0.01), size], 1), letters)
     if rng.random() < 0.4:
-        awning(into, left, right, top + 0.1, palette, rng)
+        _awning(into, left, right, top + 0.1, palette, rng)
 
 
-def awning(
+def _awning(
     into: Assembly, left: float, right: float, top: float, palette: Palette, rng: np.random.Generator
 ) -> None:
     """A sheet of striped cloth that slopes down over the pavement."""
