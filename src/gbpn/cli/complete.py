@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from gbpn.cli import arguments, options
+from gbpn.cli.merge import merge_completed, require_merging
 from gbpn.cli.outcomes import plain, tell, tell_change
 from gbpn.errors import GbpnError, InputError
 
@@ -44,7 +45,7 @@ def complete(
     extrinsics: options.Extrinsics = None,
     calib: options.Calib = None,
     camera: options.Camera = None,
-    units: options.Units = 1.0,
+    units: options.Units = None,
     weights: options.Weights = "default",
     device: options.Device = "auto",
     iterations: options.Iterations = None,
@@ -62,6 +63,7 @@ def complete(
     depth_camera: options.DepthCamera = None,
     depth_extrinsics: options.DepthExtrinsics = None,
     rerun: options.Rerun = None,
+    merge: options.Merge = None,
     workers: options.Workers = 1,
     by_order: options.ByOrder = False,
     pair: options.Pair = "name",
@@ -102,6 +104,8 @@ def complete(
         depth_extrinsics=depth_extrinsics,
     )
     how = _pairing(pair, by_order, tolerance)
+    if merge is not None:
+        require_merging(merge, image, sparse, elsewhere=distributed is not None)
     arguments.require_first_frame(image, sparse, scale, output=output, points=points, pairing=how)
     import warnings
     from contextlib import ExitStack
@@ -189,6 +193,8 @@ def complete(
             written = film(video, frames, folder, folder / f"{Path(image).stem}_side_by_side.mp4")
             console.print(str(written), markup=False)
     _tell_all(console, outcomes, folder, rerun)
+    if merge is not None:
+        merge_completed(console, Path(image), folder, merge, max_sigma=limit)
 
 
 def _tell_all(console: Console, outcomes: list[Outcome], folder: Path, rerun: Path | None) -> None:
@@ -284,7 +290,7 @@ def _sensor(
     extrinsics: Path | None,
     calib: Path | None,
     camera: int | None,
-    units: float,
+    units: float | None,
     rectified: bool,
 ) -> tuple[Sensor, list[str]]:
     from gbpn.formats.colmap_layout import largest_model, model_folders

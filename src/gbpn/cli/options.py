@@ -35,6 +35,7 @@ __all__ = [
     "KeepMeasured",
     "MaxFailures",
     "MaxSigma",
+    "Merge",
     "Outliers",
     "Output",
     "Pack",
@@ -160,7 +161,11 @@ Camera = Annotated[
     ),
 ]
 Units = Annotated[
-    float, typer.Option(rich_help_panel=_MEASUREMENTS, help="COLMAP: metres per unit of the model.")
+    float | None,
+    typer.Option(
+        rich_help_panel=_MEASUREMENTS,
+        help="COLMAP: metres per unit of the model; without it, depths have no unit.",
+    ),
 ]
 Weights = Annotated[str, typer.Option(rich_help_panel=_MODEL, help="Weights: name, file, folder or hub id.")]
 Device = Annotated[str, typer.Option(rich_help_panel=_MODEL, help="cpu, cuda, or auto.")]
@@ -214,6 +219,13 @@ Also = Annotated[
     list[str] | None,
     typer.Option(
         rich_help_panel=_RESULTS, help="Also write mask, glb, mesh, tiff, exr, kitti or ply; may be repeated."
+    ),
+]
+Merge = Annotated[
+    Path | None,
+    typer.Option(
+        rich_help_panel=_RESULTS,
+        help="COLMAP project: also merge all frames into one cloud, .ply or .glb, see gbpn merge.",
     ),
 ]
 MaxSigma = Annotated[

@@ -54,9 +54,11 @@ class Glance:
     """Median, metres; None without a calibration."""
     seconds: float
     """Reading, completing and writing."""
+    metric: bool = True
+    """Whether depths are metres; else they have no unit."""
 
     @classmethod
-    def of(cls, result: CompletedDepth, seconds: float) -> Glance:
+    def of(cls, result: CompletedDepth, seconds: float, *, metric: bool = True) -> Glance:
         points = result.sparse[measured(result.sparse)]
         known = result.depth[result.observed]
         near_far = (float(known.min()), float(known.max())) if known.size else (0.0, 0.0)
@@ -68,6 +70,7 @@ class Glance:
             depth=near_far,
             sigma=float(np.nanmedian(result.std)) if result.calibrated and known.size else None,
             seconds=seconds,
+            metric=metric,
         )
 
 
@@ -175,6 +178,8 @@ class Run:
             return Outcome(job=job, state="kept", files=tuple(files))
         start = time.perf_counter()
         inputs = self.sensor.read(job.image, job.sparse) if job.read is None else job.read()
+        if job.read is None:
+            record["place"] = self.sensor.place(job.image, *inputs.size)
         result = self.completer.complete(inputs, sigmas=True, keep_measured=self.keep_measured)
         result = replace(result, max_sigma=self.max_sigma)
         try:
@@ -189,7 +194,7 @@ class Run:
             dropped=int(result.dropped.sum()),
             change=_change(result).get("largest", 0.0),
             files=(*files, place),
-            glance=Glance.of(result, time.perf_counter() - start),
+            glance=Glance.of(result, time.perf_counter() - start, metric=inputs.metric),
         )
 
     def _write(self, result: CompletedDepth, name: str, place: Path, record: dict[str, Any]) -> list[Path]:
