@@ -56,7 +56,8 @@ def surface_errors(prediction: Tensor, target: Tensor, intrinsics: Tensor) -> di
     }
     for period in (2, 4):
         patterns = [_pattern(maps.log(), surface, period // 2) for maps in (found, true)]
-        out[f"pattern_{period}"] = patterns[0] / patterns[1]
+        some = patterns[1] > 0
+        out[f"pattern_{period}"] = torch.where(some, patterns[0] / patterns[1].where(some, 1.0), torch.nan)
     return out
 
 

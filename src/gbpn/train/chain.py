@@ -335,7 +335,7 @@ _MAP = replace(
 )
 """Encoder, decoder and the depth-like map, from ImageNet: exact depth, no measurements, no inference."""
 
-_ROOM_SENSORS = {"points": (30, 5000), "extremes": 0.3, "others": 0.15, "corrupted": 0.05, "native": 0.5}
+_ROOM_SENSORS = {"points": (10, 2000), "extremes": 0.2, "others": 0.15, "corrupted": 0.05, "native": 0.5}
 
 _MEASURED = replace(
     _MAP,

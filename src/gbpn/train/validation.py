@@ -78,12 +78,11 @@ class MapTable:
     def judged(self, model: nn.Module, sample: Sample) -> Tensor:
         """[1, 1, H, W]: depth by the map of this frame, whose errors are kept; the unknown factor is the
         target's."""
-        if not isinstance(model, GBPN) or not model.config.prior:
-            raise InputError("only a model with prior=True has a depth-like map to judge")
+        if not isinstance(model, GBPN):
+            raise InputError("only a model that draws a field has a depth-like map to judge")
         assert sample.target is not None
         device = next(model.parameters()).device
-        padded = model.pipeline().pad(sample.image[None].to(device), sample.intrinsics[None].to(device))
-        log = padded.cropped(model.first.draw_prior(padded.image, padded.intrinsics)).cpu()
+        log = model.depth_map(sample.image[None].to(device), sample.intrinsics[None].to(device)).cpu()
         target = sample.target[None]
         for name, value in map_errors(log, target, sample.intrinsics[None]).items():
             self._rows.setdefault(name, []).append(float(value))
