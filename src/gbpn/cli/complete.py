@@ -38,6 +38,7 @@ def complete(
     image_topic: options.ImageTopic = None,
     camera_info: options.CameraInfo = None,
     tf: options.Tf = None,
+    deskew: options.Deskew = False,
     scale: options.Scale = None,
     intrinsics: options.Intrinsics = None,
     focal_mm: options.FocalMm = None,
@@ -170,7 +171,7 @@ def complete(
             )
             return
         folder = Path(output)
-        topics = (image_topic, points, camera_info, tf) if recorded else None
+        topics = (image_topic, points, camera_info, tf, deskew) if recorded else None
         video, frames = _frames(opened, image, sparse, sensor, topics, how, tolerance, points)
         if stream and (workers > 1 or engine != "torch"):
             raise InputError("--stream takes frames one after the other, with --workers 1 --engine torch")
@@ -223,14 +224,14 @@ def _frames(
     image: str,
     sparse: str | None,
     sensor: Sensor,
-    topics: tuple[str | None, list[str] | None, str | None, list[str] | None] | None,
+    topics: tuple[str | None, list[str] | None, str | None, list[str] | None, bool] | None,
     how: dict[str, Any],
     tolerance: float,
     points: list[str] | None,
 ) -> tuple[Video | None, list[Job]]:
     """What is to be completed, and the video it comes from; a recording stays open as long as `opened`.
 
-    topics     of a recording: image, points, camera_info, transforms
+    topics     of a recording: image, points, camera_info, transforms, and whether clouds are deskewed
     how        folders are paired, see `_pairing`
     tolerance  seconds between the messages of a recording
     """
@@ -259,7 +260,12 @@ def _film_frames(
 
 
 def _topics(
-    path: str, image: str | None, points: list[str] | None, camera_info: str | None, tf: list[str] | None
+    path: str,
+    image: str | None,
+    points: list[str] | None,
+    camera_info: str | None,
+    tf: list[str] | None,
+    deskew: bool,
 ) -> Recording:
     """An open recording with its topics."""
     from gbpn.recordings.bags import Recording
@@ -274,6 +280,7 @@ def _topics(
         points=points[0] if points else None,
         camera_info=camera_info,
         transforms=tuple(tf or ()),
+        deskew=deskew,
     )
 
 

@@ -22,6 +22,7 @@ __all__ = [
     "Depth",
     "DepthCamera",
     "DepthExtrinsics",
+    "Deskew",
     "Device",
     "Distributed",
     "Engine",
@@ -107,6 +108,15 @@ Tf = Annotated[
     list[str] | None,
     typer.Option(
         rich_help_panel=_RECORDINGS, help="Recording: topics of transforms, by default /tf_static and /tf."
+    ),
+]
+Deskew = Annotated[
+    bool,
+    typer.Option(
+        "--deskew",
+        rich_help_panel=_RECORDINGS,
+        help="Recording: put each point where it was at its own time, by the transforms (the cloud has a "
+        "field t, time, timestamp or offset_time).",
     ),
 ]
 Scale = Annotated[

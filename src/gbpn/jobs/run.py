@@ -171,7 +171,9 @@ class Run:
             raise InputError(f"{job.image}: {job.problem}")
         if job.left_out:
             return Outcome(job=job, state="left out", message=job.left_out)
-        record = {**identity, **job.settings, "inputs": [_state(p) for p in (job.image, job.sparse) if p]}
+        picture = _state(job.image) if job.read is None else _recorded_state(job.image)
+        depths = [] if job.sparse is None else [_state(job.sparse)]
+        record = {**identity, **job.settings, "inputs": [picture, *depths]}
         record["inputs"] += [_state(p) for p in self.sensor.rating_files(job.sparse or job.image)]
         place = self.output / f"{job.name}.json"
         if not self.again and (files := _finished(place, record)):
@@ -254,6 +256,12 @@ def _state(path: Path) -> list[Any]:
         return [path.name, *_contents(path).values()]
     except OSError as error:
         raise InputError(f"{path}: {error.strerror or error}") from error
+
+
+def _recorded_state(path: Path) -> list[Any]:
+    """Names, sizes and times of the files of a recording or video: too large to be read for each frame."""
+    files = sorted(path.iterdir()) if path.is_dir() else [path]
+    return [[file.name, file.stat().st_size, file.stat().st_mtime_ns] for file in files]
 
 
 def _points(result: CompletedDepth) -> list[str]:
