@@ -162,6 +162,8 @@ class DepthCompleter:
     ) -> CompletedDepth:
         """The same for a frame that was read before."""
         answer = self._answer(inputs, sigmas)
+        if inputs.reservation is not None:
+            answer = inputs.reservation.of(answer)
         if keep_measured:
             answer = kept(answer, inputs.sparse, inputs.areas)
         result = CompletedDepth(
@@ -269,6 +271,8 @@ class DepthCompleter:
             ("pixels", height * width, height * width, ""),
             ("depth", float(values.min()), float(values.max()), " m"),
         ):
+            if name == "depth" and not inputs.metric:
+                continue
             if name in trained and (low < trained[name][0] or high > trained[name][1]):
                 lowest, highest = trained[name]
                 found = f"{low:g} {name}" if low == high else f"{name} from {low:.3g} to {high:.3g}{unit}"

@@ -34,6 +34,7 @@ from gbpn.measurements.validity import measured
 from gbpn.predict.measurements import DepthSensor, Measurements, fitted, rated, undistorted_measurements
 from gbpn.predict.plausible_range import without_implausible
 from gbpn.sensors.projection import nearest_values, points_to_sparse
+from gbpn.sigma.reservation import Reservation
 
 __all__ = [
     "UNDISTORTED",
@@ -76,6 +77,10 @@ class FrameInputs:
     areas: tuple[int, int] | None = None
     """(h, w) of a depth map whose pixels are areas of the picture, see
     `gbpn.measurements.areas`; None: single pixels."""
+    metric: bool = True
+    """Whether depths are metres; else they have no unit, as those of a reconstruction."""
+    reservation: Reservation | None = None
+    """What speaks against sigmas that rest on the measurements' agreement alone."""
 
     def __post_init__(self) -> None:
         require_finite(image=self.image, intrinsics=self.intrinsics)
@@ -89,7 +94,7 @@ class FrameInputs:
     @cached_property
     def doubt(self) -> str | None:
         """What speaks against the depths being metres."""
-        return implausible(self.sparse.numpy())
+        return implausible(self.sparse.numpy()) if self.metric else None
 
     @property
     def size(self) -> tuple[int, int]:
