@@ -16,6 +16,7 @@ import pytest
 pytest.importorskip("embreex")
 pytest.importorskip("numba")
 
+from gbpn.errors import DatasetError
 from gbpn.worlds.scene import Mesh, SceneBuilder
 from gbpn.worlds.sensing.rig import measure
 from gbpn.worlds.sensing.sight import Sight
@@ -269,3 +270,24 @@ def test_every_texture_is_there_and_walls_repeat_without_a_seam() -> None:
 def test_a_cars_camera_is_that_of_the_recordings() -> None:
     matrix = car_intrinsics(1242, 375)
     assert np.allclose(matrix, [[721.5, 0, 609.6], [0, 721.5, 172.9], [0, 0, 1]], atol=1.0)
+
+
+def test_people_are_models_of_the_stock_with_their_credits() -> None:
+    """Where the furniture libraries are installed; restricted to CC0 there is nobody, and figures of ours."""
+    from gbpn.worlds.assets import Stock
+    from gbpn.worlds.streets.figures import modelled, standing_people
+
+    try:
+        stock = Stock()
+    except DatasetError:
+        pytest.skip("sweethome3d-furniture is not installed")
+    people = standing_people(stock)
+    assert people
+    mesh = modelled(people[0], SceneBuilder())
+    across, deep, tall = np.ptp(mesh.corners.reshape(-1, 3), axis=0)
+    assert 1.4 < tall < 2.0
+    assert max(across, deep) < 1.0
+    assert not standing_people(Stock(licence="cc0"))
+    scene = build(5, 3, stock).scene
+    assert {credit.licence for credit in scene.credits()} == {"CC BY 3.0 US"}
+    assert not build(5, 3).scene.credits()

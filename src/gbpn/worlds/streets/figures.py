@@ -1,4 +1,4 @@
-"""People and bicycles of tubes and ellipsoids: standing, walking, riding. They face +x and stand on z = 0."""
+"""People and bicycles of tubes and ellipsoids, and people of a furniture library. They face +x, on z = 0."""
 
 from __future__ import annotations
 
@@ -6,14 +6,37 @@ import math
 
 import numpy as np
 
+from gbpn.worlds.assets import Furniture, Stock
+from gbpn.worlds.scene import Mesh, SceneBuilder
 from gbpn.worlds.streets.assembly import Assembly
 from gbpn.worlds.streets.palette import CLOTHES, Colour, Palette
 
-__all__ = ["bicycle", "cyclist", "person"]
+__all__ = ["bicycle", "cyclist", "modelled", "person", "standing_people"]
 
 _SKIN: tuple[Colour, ...] = ((0.5, 0.32, 0.24), (0.4, 0.24, 0.16), (0.2, 0.11, 0.07), (0.58, 0.4, 0.31))
 _HAIR: tuple[Colour, ...] = ((0.02, 0.015, 0.01), (0.08, 0.045, 0.02), (0.25, 0.17, 0.08), (0.4, 0.39, 0.37))
-_JOINTS = ("hip", "knee", "foot")
+_STANDING = ("Female", "Male", "Holding female", "Holding male", "Boy", "Girl")
+"""Names in the libraries of people on their feet."""
+
+
+def standing_people(stock: Stock | None) -> list[Furniture]:
+    """Those of the libraries that may be used; none without a stock, or where no licence allows it."""
+    if stock is None:
+        return []
+    models = (stock.model(asset) for asset in stock.named(*_STANDING, category="Characters"))
+    return [model for model in models if model is not None]
+
+
+def modelled(model: Furniture, builder: SceneBuilder) -> Mesh:
+    """Somebody of a library, dressed as the file says."""
+    numbers = []
+    for material, picture in zip(model.materials, model.pictures, strict=True):
+        shade = np.clip(np.asarray(material.colour), 0.05, 0.95) ** 2.2
+        if picture is not None:  # exporters leave the colour under a picture black, or white
+            shade = np.full(3, 0.9)
+        red, green, blue = (float(value) for value in shade)
+        numbers.append(builder.material(image=picture, colour=(red, green, blue)))
+    return model.mesh.with_materials(numbers).moved((0, 0, 0), math.pi / 2)
 
 
 def person(palette: Palette, rng: np.random.Generator, *, pose: str = "walk") -> Assembly:

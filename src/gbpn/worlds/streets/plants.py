@@ -169,7 +169,7 @@ def bush(palette: Palette, rng: np.random.Generator) -> Assembly:
     centres = np.stack([*rng.normal(0, 0.5, (2, count)), size * 0.6], 1)
     halves = np.stack([size, size, size * rng.uniform(0.7, 1.2)], 1)
     into.ellipsoids(centres, halves * 0.85, dark, detail=6)
-    _leaves(into, centres, halves, 900, 0.07, light, rng)
+    _leaves(into, centres, halves, 1500, 0.05, light, rng)
     return into
 
 

@@ -7,11 +7,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from gbpn.worlds.assets import Stock
 from gbpn.worlds.scene import Light, SceneBuilder, World
 from gbpn.worlds.streets import furniture, houses, plants
 from gbpn.worlds.streets.assembly import Assembly
 from gbpn.worlds.streets.course import BACK, FRONT, Course
 from gbpn.worlds.streets.daylight import Daylight, daylight
+from gbpn.worlds.streets.figures import standing_people
 from gbpn.worlds.streets.ground import Profile, land, ribbon, road
 from gbpn.worlds.streets.palette import Palette
 from gbpn.worlds.streets.traffic import traffic
@@ -37,8 +39,8 @@ class Street:
     """+1 where traffic keeps to the left (t > 0), −1 where it keeps to the right."""
 
 
-def build(seed: int, number: int) -> Street:
-    """The street of this seed and number, the same in any process."""
+def build(seed: int, number: int, stock: Stock | None = None) -> Street:
+    """The street of this seed and number, the same in any process; most people are models of the stock."""
     rng = np.random.default_rng([seed, number, 31])
     style = str(rng.choice(STYLES, p=_SHARES))
     builder = SceneBuilder()
@@ -74,6 +76,7 @@ def build(seed: int, number: int) -> Street:
         side=side,
         lit=day.lamps,
         busy=style in ("terrace", "avenue", "suburb"),
+        models=standing_people(stock),
     )
     builder.add(into.mesh())
     if day.sun is not None:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
+from gbpn.worlds.assets import Furniture
 from gbpn.worlds.streets.assembly import Assembly
 from gbpn.worlds.streets.cars import car
 from gbpn.worlds.streets.course import BACK, Course
-from gbpn.worlds.streets.figures import bicycle, cyclist, person
+from gbpn.worlds.streets.figures import bicycle, cyclist, modelled, person
 from gbpn.worlds.streets.ground import Profile
 from gbpn.worlds.streets.palette import Palette
 
@@ -26,8 +28,12 @@ def traffic(
     side: int,
     lit: bool,
     busy: bool,
+    models: Sequence[Furniture] = (),
 ) -> None:
-    """Fill a street; `side` is where traffic that drives along +s keeps (t of this sign)."""
+    """Fill a street; `side` is where traffic that drives along +s keeps (t of this sign).
+
+    Where there are `models` of people, most people are of them.
+    """
 
     def put(part: Assembly, name: str, s: float, t: float, z: float, turn: float) -> None:
         into.next_thing(name)
@@ -56,7 +62,13 @@ def traffic(
         turn = float(rng.choice([0.0, math.pi]) + (math.pi / 2 if crosses else rng.normal(0, 0.25)))
         pose = "walk" if rng.random() < 0.75 else "stand"
         s = float(rng.uniform(3, 55))
-        put(person(palette, rng, pose=pose), "person", s, t, 0.0 if crosses else profile.kerb, turn)
+        z = 0.0 if crosses else profile.kerb
+        if models and rng.random() < 0.7:
+            model = modelled(models[int(rng.integers(len(models)))], palette.builder)
+            heading = float(course.heading(s)) + turn
+            palette.builder.add(model.moved(course.place(s, t, z), heading))
+        else:
+            put(person(palette, rng, pose=pose), "person", s, t, z, turn)
     for _ in range(int(rng.poisson(0.8))):
         where = int(rng.choice([-1, 1]))
         put(
