@@ -29,7 +29,7 @@ POINTS = (1, 10, 50, 500, 5000, 20000, 50000)
 
 def measure() -> dict[str, Any]:
     """Size and speed of the embedded weights here; errors as their card states them."""
-    model = load("default", fuse=True)
+    model = load("default").prepared("float32", "cpu")
     return {
         "weights": fingerprint(),
         "configuration": model.config.name,

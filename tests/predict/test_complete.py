@@ -283,7 +283,7 @@ MISTAKES: dict[str, tuple[Callable[[Path], list[object]], str]] = {
         lambda s: [s / "image.png", s / "depth.npy", "--intrinsics", CAMERA, "--calib", s],
         "not both",
     ),
-    "unknown solver": (lambda s: [s / "image.png", s / "depth.npy", "--solver", "magic"], "gbp, exact"),
+    "unknown solver": (lambda s: [s / "image.png", s / "depth.npy", "--solver", "magic"], "gbp or exact"),
     "unknown device": (lambda s: [s / "image.png", s / "depth.npy", "--device", "warp"], "got 'warp'"),
     "iterations of one stage": (
         lambda s: [s / "image.png", s / "depth.npy", "--iterations", "5"],

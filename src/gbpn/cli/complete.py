@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from gbpn.cli import options
+from gbpn.cli.how_options import USUAL, with_how
 from gbpn.cli.outcomes import plain, tell, tell_change
 from gbpn.errors import GbpnError, InputError
+from gbpn.how import How
 
 if TYPE_CHECKING:
     from contextlib import ExitStack
@@ -18,9 +20,9 @@ if TYPE_CHECKING:
 
     from gbpn.jobs.run import Job, Outcome, Run
     from gbpn.jobs.sources import Sensor
-    from gbpn.predict.trust import SigmaLimit
     from gbpn.recordings.bags import Recording
     from gbpn.recordings.video import Video
+    from gbpn.sigma.limit import SigmaLimit
 
 __all__ = ["complete"]
 
@@ -28,6 +30,7 @@ _SOME_FAILED = 3
 """Exit code if frames of a sequence failed."""
 
 
+@with_how()
 def complete(
     image: options.Images,
     sparse: options.Sparse = None,
@@ -45,17 +48,10 @@ def complete(
     camera: options.Camera = None,
     units: options.Units = 1.0,
     weights: options.Weights = "default",
-    device: options.Device = "auto",
-    iterations: options.Iterations = None,
-    solver: options.Solver = "gbp",
-    outliers: options.Outliers = "drop",
-    engine: options.Engine = "torch",
-    precision: options.Precision = "auto",
-    working_size: options.WorkingSize = "auto",
+    how: How = USUAL,
     cloud: options.Cloud = False,
     also: options.Also = None,
     max_sigma: options.MaxSigma = None,
-    keep_measured: options.KeepMeasured = False,
     sigma: options.Sigma = None,
     confidence: options.Confidence = None,
     depth_camera: options.DepthCamera = None,
@@ -65,7 +61,6 @@ def complete(
     by_order: options.ByOrder = False,
     pair: options.Pair = "name",
     tolerance: options.Tolerance = 0.05,
-    stream: options.Stream = False,
     again: options.Again = False,
     distributed: options.Distributed = None,
     address: options.Address = None,
@@ -83,13 +78,12 @@ def complete(
     from PIL import Image
     from rich.console import Console
 
-    from gbpn.cli.complete_many import complete_many, instructions_of, is_listed, refuse_on_many
+    from gbpn.cli.complete_many import complete_many, is_listed, refuse_on_many
     from gbpn.cli.process_memory import keep_freed_memory
     from gbpn.formats.depth_files import DepthRangeWarning
     from gbpn.jobs.film import film
     from gbpn.jobs.opening import open_completer
     from gbpn.jobs.run import Run
-    from gbpn.predict.stream import StreamCompleter
     from gbpn.recordings.bags import is_recording
     from gbpn.recordings.video import VIDEOS
 
@@ -115,20 +109,24 @@ def complete(
         limit, files = _trust(max_sigma, also)
         for notice in told:
             console.print(f"[yellow]note:[/] {plain(notice)}")
-        how = _pairing(pair, by_order, tolerance)
+        pairing = _pairing(pair, by_order, tolerance)
         if distributed is not None or is_listed(image, output):
-            refuse_on_many(
-                stream=stream, rerun=rerun, again=again, recorded=recorded or Path(image).suffix in VIDEOS
-            )
+            refuse_on_many(rerun=rerun, again=again, recorded=recorded or Path(image).suffix in VIDEOS)
+            from gbpn.scale.instructions import Instructions
+
             complete_many(
                 console,
                 image,
                 sparse,
                 output,
-                instructions=instructions_of(
-                    (weights, device, solver, iterations, outliers, engine),
-                    sensor,
-                    (cloud, files, limit, keep_measured, pack),
+                instructions=Instructions(
+                    weights=weights,
+                    how=how,
+                    sensor=sensor,
+                    cloud=cloud,
+                    also=files,
+                    max_sigma=limit,
+                    pack=pack,
                 ),
                 distributed=distributed or "here",
                 address_of_cluster=address,
@@ -138,26 +136,22 @@ def complete(
                 batch=batch,
                 max_failures=max_failures,
                 retry_failed=retry_failed,
-                pairing=how,
+                pairing=pairing,
             )
             return
         folder = Path(output)
         topics = (image_topic, points, camera_info, tf) if recorded else None
-        video, frames = _frames(opened, image, sparse, sensor, topics, how, tolerance, points)
-        if stream and (workers > 1 or engine != "torch"):
-            raise InputError("--stream takes frames one after the other, with --workers 1 --engine torch")
-        completer = open_completer(
-            weights, device, solver, iterations, outliers, engine, precision, working_size
-        )
+        video, frames = _frames(opened, image, sparse, sensor, topics, pairing, tolerance, points)
+        if how.stream and workers > 1:
+            raise InputError("--stream takes frames one after the other: with --workers 1")
         run = Run(
-            completer=StreamCompleter(completer) if stream else completer,
+            completer=open_completer(weights, how),
             sensor=sensor,
             output=folder,
             cloud=cloud,
             again=again,
             also=files,
             max_sigma=limit,
-            keep_measured=keep_measured,
         )
         run.check(frames)
         outcomes = _perform(run, frames, workers)
@@ -293,8 +287,8 @@ def _rated(
     """The sensor with what is known of its measurements."""
     from dataclasses import replace
 
+    from gbpn.inputs.measurements import parse_sigma
     from gbpn.jobs.sources import parse_intrinsics
-    from gbpn.predict.measurements import parse_sigma
 
     if depth_extrinsics is not None and depth_camera is None:
         raise InputError("--depth-extrinsics needs --depth-camera: the intrinsics of the depth camera")
@@ -309,8 +303,8 @@ def _rated(
 
 def _trust(max_sigma: str | None, also: list[str] | None) -> tuple[SigmaLimit | None, tuple[str, ...]]:
     """The limit that was given, and the further files; a limit asks for a mask."""
-    from gbpn.predict.output_files import require_formats
-    from gbpn.predict.trust import SigmaLimit
+    from gbpn.answer.output_files import require_formats
+    from gbpn.sigma.limit import SigmaLimit
 
     files = require_formats([*(also or []), *(["mask"] if max_sigma is not None else [])])
     return None if max_sigma is None else SigmaLimit.of(max_sigma), files

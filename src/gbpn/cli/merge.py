@@ -50,7 +50,7 @@ def merge(
     from gbpn.jobs.completed_folder import frames_of, read_frame
     from gbpn.jobs.merging import Merging, merged
     from gbpn.jobs.nerfstudio import write_nerfstudio
-    from gbpn.predict.trust import SigmaLimit
+    from gbpn.sigma.limit import SigmaLimit
 
     if output is None and nerfstudio is None and rerun is None:
         raise InputError("nothing is to be written: give -o cloud.ply, --nerfstudio FOLDER or --rerun FILE")

@@ -14,8 +14,8 @@ from gbpn.errors import DatasetError
 from gbpn.files.guard import most_pixels, reading, shown
 from gbpn.formats.arrays import read_npy
 from gbpn.formats.images import SUFFIXES, read_image
-from gbpn.predict.trust import USUAL_LIMIT, SigmaLimit
 from gbpn.show import pictures
+from gbpn.sigma.limit import USUAL_LIMIT, SigmaLimit
 
 __all__ = ["CompletedFrame", "frames_of", "read_frame"]
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from gbpn.errors import InputError
 from gbpn.formats.images import SUFFIXES
+from gbpn.inputs.frame import FrameInputs
 from gbpn.jobs.sources import MEASUREMENTS
-from gbpn.predict.inputs import FrameInputs
 from gbpn.recordings import timestamps
 
 __all__ = [

@@ -1,6 +1,5 @@
-"""Depth completion at the NumPy and PIL border: anything in, metres and sigmas out."""
+"""The doors in Python: `DepthCompleter` for what people have, `Live` for robots."""
 
-from gbpn.predict.completed import CompletedDepth
 from gbpn.predict.completer import DepthCompleter
 
-__all__ = ["CompletedDepth", "DepthCompleter"]
+__all__ = ["DepthCompleter"]

@@ -11,12 +11,13 @@ from typing import Any
 
 import numpy as np
 
+from gbpn.answer.completed import CompletedDepth
 from gbpn.errors import GbpnError, InputError
 from gbpn.files.guard import shown
-from gbpn.predict.clouds import as_transform, cloud_inputs
-from gbpn.predict.completed import CompletedDepth
+from gbpn.inputs.clouds import as_transform, cloud_inputs
+from gbpn.inputs.frame import FrameInputs
+from gbpn.inputs.reading import frame_inputs
 from gbpn.predict.completer import DepthCompleter
-from gbpn.predict.inputs import FrameInputs, frame_inputs
 
 __all__ = ["Live", "LiveAnswer"]
 

@@ -6,12 +6,15 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from torch import nn
 
 from gbpn.datasets.selection import evenly_spaced
 from gbpn.datasets.training_view import Dataset
+from gbpn.engine import Engine
+from gbpn.how import How
 from gbpn.measurements.validity import measured
 from gbpn.metrics import MetricTable
+from gbpn.model.models import Model
+from gbpn.model.pipeline import SparseDepth
 from gbpn.sample import Sample
 from gbpn.sensors.sampling import sparsify
 from gbpn.show.pictures import PictureRow, strip
@@ -33,18 +36,19 @@ def with_measurements(sample: Sample, index: int, pattern: str) -> Sample:
 
 
 @torch.inference_mode()
-def validate(model: nn.Module, frames: Dataset, recipe: Recipe, picture: Path) -> dict[str, float]:
+def validate(model: Model, frames: Dataset, recipe: Recipe, picture: Path) -> dict[str, float]:
     """Averages over `frames`; writes a strip of image, measurements, mean, confidence and error."""
-    model.eval()
     device = next(model.parameters()).device
+    how = How(precision="float32", outliers="keep", device=str(device), check_sigma=False)
+    answering = Engine.of(model, how).answering
     table = MetricTable()
     chosen = evenly_spaced(len(frames), recipe.validation_limit)
     shown = {chosen[i] for i in evenly_spaced(len(chosen), _PICTURED)}
     rows: list[PictureRow] = []
     for index in chosen:
         sample = with_measurements(frames.load(index), index, recipe.validation_pattern)
-        batch = (sample.image, sample.sparse, sample.intrinsics)
-        answer = model(*(tensor[None].to(device) for tensor in batch))
+        image, sparse, camera = (x[None].to(device) for x in (sample.image, sample.sparse, sample.intrinsics))
+        answer = answering.seen(answering.look(image, camera), SparseDepth(depth=sparse), sigmas=False)
         assert sample.target is not None
         mean, confidence = answer.mean.cpu(), answer.confidence.cpu()
         table.update(mean, sample.target[None], confidence=confidence, names=[sample.name])
