@@ -1,73 +1,11 @@
 #include "border.h"
 
 #include <algorithm>
-#include <cmath>
 
 namespace gbpn {
-
-void refuse(const std::string &message) { throw BorderError(message); }
-
-bool Size::admits(int64_t got) const {
-    if (length >= 0) return got == length;
-    return (or_one && got == 1) || (got >= least && got <= most);
-}
-
-std::string Size::text() const {
-    if (length >= 0) return std::string(name) + "=" + std::to_string(length);
-    const bool bounded = most < most_of_any;
-    if (or_one) return std::string(name) + ": 1 or " + (bounded ? "" : "at least ") + std::to_string(least);
-    if (!bounded && least == 0) return name;
-    return std::string(name) + ": " + std::to_string(least) + " to " + std::to_string(most);
-}
-
-std::string Length::text() const { return common ? common->text() : std::to_string(fixed); }
-
 namespace {
 
-std::string text_of(const int64_t *values, size_t count) {
-    std::string text = "[";
-    for (size_t n = 0; n < count; ++n) text += (n ? ", " : "") + std::to_string(values[n]);
-    return text + "]";
-}
-
-std::string text_of(Shape shape) {
-    std::string text = "[";
-    for (const Length &length : shape) text += (text.size() > 1 ? ", " : "") + length.text();
-    return text + "]";
-}
-
-// Strides that a layout wants on the axes of `order`, from the last, without gaps, to its first.
-bool packed(const View &view, std::initializer_list<int> order) {
-    int64_t step = 1;
-    for (const int *axis = order.end(); axis-- != order.begin();) {
-        if (view.shape[*axis] > 1 && view.stride[*axis] != step) return false;
-        step *= view.shape[*axis];
-    }
-    return true;
-}
-
-bool fits(const View &view, Layout layout) {
-    int64_t step = 1;
-    switch (layout) {
-        case Layout::planes: return packed(view, {view.rank - 2, view.rank - 1});
-        case Layout::pixels: return packed(view, {1});
-        case Layout::dense_pixels: return packed(view, {0, 2, 3, 1});
-        case Layout::strided: return true;
-        case Layout::contiguous: break;
-    }
-    for (int axis = view.rank - 1; axis >= 0; step *= view.shape[axis--])
-        if (view.shape[axis] > 1 && view.stride[axis] != step) return false;
-    return true;
-}
-
-const char *text_of(Layout layout) {
-    switch (layout) {
-        case Layout::planes: return "contiguous rows and columns";
-        case Layout::pixels: return "the channels of a pixel side by side (channels-last)";
-        case Layout::dense_pixels: return "channels-last memory without gaps";
-        default: return "contiguous memory";
-    }
-}
+using Tensor = nb::ndarray<nb::ro, nb::device::cpu>;
 
 std::string written_out(const nb::handle &object) {
     const nb::object text = nb::steal(PyObject_Str(object.ptr()));
@@ -76,42 +14,13 @@ std::string written_out(const nb::handle &object) {
     return letters ? letters : "?";
 }
 
-int64_t elements(const View &view) {
-    int64_t count = 1;
-    for (int axis = 0; axis < view.rank; ++axis) count = product({count, view.shape[axis]});
-    return count;
-}
-
-}  // namespace
-
-int64_t product(std::initializer_list<int64_t> factors) {
-    int64_t result = 1;
-    for (const int64_t factor : factors)
-        if (__builtin_mul_overflow(result, factor, &result))
-            refuse("these sizes are too large: their product has no int64");
-    return result;
-}
-
-void require_between(const char *name, int64_t value, int64_t least, int64_t most) {
-    if (value >= least && value <= most) return;
-    const std::string wanted = most < most_of_any
-                                   ? "in " + std::to_string(least) + " to " + std::to_string(most)
-                                   : "at least " + std::to_string(least);
-    refuse(std::string(name) + " must be " + wanted + "; got " + std::to_string(value));
-}
-
-void require_finite(const char *name, double value) {
-    if (!std::isfinite(value)) refuse(std::string(name) + " must be finite; got " + std::to_string(value));
-}
-
-nb::ndarray<nb::ro, nb::device::cpu> Border::open(const nb::handle &tensor, const std::string &name,
-                                                  bool written) {
-    nb::ndarray<nb::ro, nb::device::cpu> array;
+Tensor open_tensor(const nb::handle &tensor, const std::string &name, bool written) {
+    Tensor array;
     bool good;
     if (written) {
         nb::ndarray<nb::device::cpu> writable;
         good = nb::try_cast(tensor, writable, false);
-        if (good) array = nb::ndarray<nb::ro, nb::device::cpu>(writable);
+        if (good) array = Tensor(writable);
     } else {
         good = nb::try_cast(tensor, array, false);
     }
@@ -126,93 +35,32 @@ nb::ndarray<nb::ro, nb::device::cpu> Border::open(const nb::handle &tensor, cons
     return array;
 }
 
-void Border::check_kind(const nb::dlpack::dtype &dtype, const std::string &name) {
-    const Kind got = dtype == nb::dtype<float>()    ? Kind::single
-                     : dtype == nb::dtype<double>() ? Kind::twice
-                                                    : Kind::unknown;
-    if (kind_ == Kind::unknown) kind_ = got;
-    if (got != Kind::unknown && got == kind_) return;
+Offered offered(const Tensor &array) {
     static const char *const kinds[] = {"int", "uint", "float", "opaque", "bfloat", "complex", "bool"};
-    const std::string kind = dtype.code < 7 ? kinds[dtype.code] : "dtype";
-    const std::string wanted = kind_ == Kind::unknown  ? "float32 or float64"
-                               : kind_ == Kind::single ? "float32 like the others"
-                                                       : "float64 like the others";
-    refuse(name + " must be " + wanted + "; got " + kind + std::to_string(int(dtype.bits)));
+    const auto dtype = array.dtype();
+    const Kind kind = dtype == nb::dtype<float>()    ? Kind::single
+                      : dtype == nb::dtype<double>() ? Kind::twice
+                                                     : Kind::unknown;
+    const std::string word = dtype.code < 7 ? kinds[dtype.code] : "dtype";
+    return {array.data(),      kind, word + std::to_string(int(dtype.bits)), array.ndim(), array.shape_ptr(),
+            array.stride_ptr()};
 }
 
-// Alignment, and no output that shares memory with anything else.
-void Border::check_place(const View &view, const std::string &name, bool written) {
-    const int64_t item = kind_ == Kind::single ? 4 : 8;
-    if (elements(view) == 0) return;
-    const uintptr_t start = reinterpret_cast<uintptr_t>(view.data);
-    if (start % item)
-        refuse(name + " must start at a multiple of " + std::to_string(item) + " bytes: copy it first");
-    int64_t low = 0, high = 0;
-    for (int axis = 0; axis < view.rank; ++axis) {
-        int64_t reach;
-        if (__builtin_mul_overflow(view.shape[axis] - 1, view.stride[axis], &reach) ||
-            __builtin_add_overflow(reach < 0 ? low : high, reach, reach < 0 ? &low : &high))
-            refuse(name + " has strides that reach too far: " + text_of(view.stride, view.rank));
-    }
-    const Part own{name, start + low * item, start + (high + 1) * item, written};
-    for (const Part &other : parts_)
-        if ((written || other.written) && own.first < other.last && other.first < own.last)
-            refuse(name + " must not share memory with " + other.name + ": one of them is written to");
-    parts_.push_back(own);
-}
+}  // namespace
 
 void Border::decide_kind(const nb::handle &tensor, const std::string &name) {
-    check_kind(open(tensor, name, false).dtype(), name);
+    guard_.check_kind(offered(open_tensor(tensor, name, false)), name);
 }
 
 View Border::read(const nb::handle &tensor, const std::string &name, Shape shape, Layout layout,
                   bool written) {
-    const auto array = open(tensor, name, written);
-    check_kind(array.dtype(), name);
-    View view;
-    bool good = array.ndim() == shape.size() && array.ndim() <= size_t(most_axes);
-    if (good) {
-        view.rank = int(array.ndim());
-        for (int axis = 0; axis < view.rank; ++axis) {
-            view.shape[axis] = int64_t(array.shape(axis)), view.stride[axis] = array.stride(axis);
-            const Length &wanted = shape.begin()[axis];
-            good &=
-                wanted.common ? wanted.common->admits(view.shape[axis]) : wanted.fixed == view.shape[axis];
-        }
-    }
-    const std::string wanted = good ? "" : text_of(shape);  // before this tensor decides a length
-    for (int axis = 0; good && axis < view.rank; ++axis)
-        if (Size *common = shape.begin()[axis].common) {
-            good = common->admits(view.shape[axis]);  // also where one length is wanted twice
-            common->length = view.shape[axis];
-        }
-    if (!good) {
-        std::vector<int64_t> got;
-        for (size_t axis = 0; axis < array.ndim(); ++axis) got.push_back(int64_t(array.shape(axis)));
-        refuse(name + " must have shape " + (wanted.empty() ? text_of(shape) : wanted) + "; got " +
-               text_of(got.data(), got.size()));
-    }
-    view.data = const_cast<void *>(array.data());
-    if (elements(view) > 0 && !fits(view, layout))
-        refuse(name + " must have " + text_of(layout) + "; got strides " + text_of(view.stride, view.rank));
-    check_place(view, name, written);
-    held_.push_back(array);
-    return view;
+    held_.push_back(open_tensor(tensor, name, written));
+    return guard_.check(offered(held_.back()), name, shape, layout, written);
 }
 
 View Border::read_values(const nb::handle &tensor, const std::string &name) {
-    const auto array = open(tensor, name, false);
-    check_kind(array.dtype(), name);
-    int64_t count = 1;
-    for (size_t axis = array.ndim(); axis-- > 0; count = product({count, int64_t(array.shape(axis))}))
-        if (array.shape(axis) > 1 && array.size() > 0 && array.stride(axis) != count)
-            refuse(name + " must have contiguous memory: call .contiguous() first");
-    View view;
-    view.data = const_cast<void *>(array.data());
-    view.rank = 1, view.shape[0] = count, view.stride[0] = 1;
-    check_place(view, name, false);
-    held_.push_back(array);
-    return view;
+    held_.push_back(open_tensor(tensor, name, false));
+    return guard_.check_values(offered(held_.back()), name);
 }
 
 bool Group::has(const char *name) const {

@@ -5,112 +5,45 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
-#include <cstdint>
-#include <initializer_list>
-#include <stdexcept>
 #include <string>
-#include <type_traits>
 #include <vector>
 
-#include "array.h"
+#include "guard.h"
 
 namespace gbpn {
 
 namespace nb = nanobind;
 
-// Something that cannot be used; gbpn.errors.InputError in Python.
-struct BorderError : std::invalid_argument {
-    using std::invalid_argument::invalid_argument;
-};
-
-constexpr int64_t most_of_any = (int64_t(1) << 31) - 1;
-// Longest side of an image: float32 still tells every pixel from the next.
-constexpr int64_t longest_side = int64_t(1) << 24;
-
-// A length that tensors have in common; the first one that is read decides.
-struct Size {
-    const char *name;
-    int64_t least = 0, most = most_of_any;
-    bool or_one = false;  // 1 is good as well: shared by all
-    int64_t length = -1;  // not known yet
-
-    bool admits(int64_t got) const;
-    std::string text() const;
-};
-
-// One axis of a wanted shape: a number, or a common length.
-struct Length {
-    int64_t fixed = -1;
-    Size *common = nullptr;
-
-    Length(int64_t number) : fixed(number) {}
-    Length(Size &size) : common(&size) {}
-    std::string text() const;
-};
-
-using Shape = std::initializer_list<Length>;
-
-enum class Layout {
-    planes,        // rows and columns contiguous, any strides before them
-    contiguous,    // all axes
-    pixels,        // [B, C, H, W] with the channels of a pixel side by side
-    dense_pixels,  // the same without gaps
-    strided,       // anything
-};
-
 // The tensors of one call. Holds them until the call ends.
 class Border {
   public:
-    enum class Kind { unknown, single, twice };  // float32, float64
+    using Kind = gbpn::Kind;
 
     View read(const nb::handle &tensor, const std::string &name, Shape shape, Layout layout, bool written);
     // All values of a contiguous tensor of any shape: data and their number.
     View read_values(const nb::handle &tensor, const std::string &name);
-    Kind kind() const { return kind_; }
+    Kind kind() const { return guard_.kind(); }
     void decide_kind(const nb::handle &tensor, const std::string &name);
 
   private:
-    struct Part {
-        std::string name;
-        uintptr_t first, last;
-        bool written;
-    };
-    nb::ndarray<nb::ro, nb::device::cpu> open(const nb::handle &tensor, const std::string &name,
-                                              bool written);
-    void check_kind(const nb::dlpack::dtype &dtype, const std::string &name);
-    void check_place(const View &view, const std::string &name, bool written);
-
-    Kind kind_ = Kind::unknown;
+    Guard guard_;
     std::vector<nb::ndarray<nb::ro, nb::device::cpu>> held_;
-    std::vector<Part> parts_;
 };
 
-// Tensors that Python handed over as a dictionary of names. Those of constant elements are read, others
-// written.
-class Group {
+// Tensors that Python handed over as a dictionary of names.
+class Group : public Named {
   public:
     Group(Border &border, const nb::dict &tensors, const char *label)
         : border_(border), tensors_(tensors), label_(label) {}
 
-    bool has(const char *name) const;
+    using Named::read;
+    bool has(const char *name) const override;
     nb::object get(const std::string &name);
     std::string named(const std::string &name) const { return label_ + name; }
-
-    View read(const std::string &name, Shape shape, Layout layout, bool written) {
+    View read(const std::string &name, Shape shape, Layout layout, bool written) override {
         return border_.read(get(name), named(name), shape, layout, written);
     }
-    template <class T> void read(Array<T> &to, const std::string &name, Shape shape) {
-        constexpr bool written = !std::is_const_v<T>;
-        to = Array<T>(read(name, shape, written ? Layout::contiguous : Layout::planes, written));
-    }
-    // A Gaussian: NAME_information and NAME_precision, or just these words.
-    template <class T> void read(Array<T> (&pair)[2], const std::string &name, Shape shape) {
-        const std::string start = name.empty() ? name : name + "_";
-        read(pair[0], start + "information", shape);
-        read(pair[1], start + "precision", shape);
-    }
-    // Refuses names that nobody asked for.
-    void end() const;
+    void end() const override;
 
   private:
     Border &border_;
@@ -119,27 +52,12 @@ class Group {
     std::vector<std::string> asked_;
 };
 
-[[noreturn]] void refuse(const std::string &message);
-void require_between(const char *name, int64_t value, int64_t least, int64_t most);
-void require_finite(const char *name, double value);
-// The product of sizes that are not negative; refuses one that no machine can hold.
-int64_t product(std::initializer_list<int64_t> factors);
-
-// Reweighting as the kernels use it: finite and above 0 in their precision.
-template <class T> T reweighting_of(double value) {
-    const T used = static_cast<T>(value);
-    if (!(used > 0) || !(used * 0 == 0) || !(1 / used * 0 == 0))
-        refuse("reweighting must be finite and above 0, also in the precision of the tensors; got " +
-               std::to_string(value));
-    return used;
-}
-
 // Calls work(float{}) or work(double{}), as the tensor `name` has it.
 template <class Work>
 void by_kind(Border &border, const nb::dict &tensors, const char *name, const Work &work) {
     Group group(border, tensors, "");
     border.decide_kind(group.get(name), name);
-    if (border.kind() == Border::Kind::single)
+    if (border.kind() == Kind::single)
         work(float{});
     else
         work(double{});

@@ -38,7 +38,8 @@ from small_frames import fill, write_frames  # noqa: E402
 
 import gbpn  # noqa: E402
 import gbpn.scale  # noqa: E402
-from gbpn.jobs.run import Run, plan  # noqa: E402
+from gbpn.jobs.pairing import plan  # noqa: E402
+from gbpn.jobs.run import Run  # noqa: E402
 from gbpn.jobs.sources import Sensor  # noqa: E402
 from gbpn.scale.instructions import Instructions  # noqa: E402
 from gbpn.scale.simulation import Costs, simulate  # noqa: E402

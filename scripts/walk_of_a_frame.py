@@ -27,7 +27,8 @@ import gbpn
 from gbpn import scenes
 from gbpn.formats.depth_files import write_depth
 from gbpn.formats.images import write_image
-from gbpn.jobs.run import Run, plan
+from gbpn.jobs.pairing import plan
+from gbpn.jobs.run import Run
 from gbpn.jobs.sources import Sensor
 from gbpn.sensors import patterns
 

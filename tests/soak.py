@@ -32,6 +32,7 @@ LATEST_KILL = 0.2
 """Seconds after a frame, or a checkpoint, more than before at which a process is killed at the latest."""
 TRAINING = (
     "model.width=0.25",
+    "imagenet=no",  # its weights are in a package that [dev] does not bring
     "batch=2",
     "validate_every=20",
     "validation_limit=2",

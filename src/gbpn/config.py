@@ -22,6 +22,8 @@ CHOICES: dict[str, tuple[Any, ...]] = {
     "block": ("global-local", "convolution", "attention"),
     "heads": ("released", "light", "trunk"),
     "second_stage": ("fusion", "refine"),
+    "upsampling": ("taps", "smooth"),
+    "prior_decoder": ("own", "shared"),
     "edges": ("directed", "symmetric"),
     "neighbours": (4, 8),
     "depth_scale": ("metric", "median", "log"),
@@ -54,6 +56,8 @@ class Start:
     added to a trained field."""
     offset: float = 0.0
     """Pixels from a receiver to the senders of its learned edges, which lie on a circle."""
+    reach: float = 1.0
+    """Pixels that an output of 1 means for the place of such a sender: with more, places move faster."""
     share: float = 0.5
     """Of the depth-like map's steps in the expected differences, with about 500 points."""
     share_of_few: float = 0.0
@@ -118,6 +122,11 @@ class ModelConfig:
     """Channels of the decoder at 1/2, 1/4, 1/8 and 1/16."""
     decoder_activation: bool = False
     """Whether decoder levels end in a GELU; the released ones are linear."""
+    decoder_blocks: tuple[int, ...] = ()
+    """Residual blocks behind each decoder level at 1/2, 1/4, …; empty for none."""
+    upsampling: str = "taps"
+    """How maps grow to twice the resolution: "taps", transposed convolutions of 2×2, as released, whose four
+    taps leave a lattice; "smooth": a 1×1 convolution, then bilinear."""
     heads: str = "released"
     """"released" (two residual blocks each), "light" (two convolutions each), "trunk" (one trunk for all)."""
     head_width: int = 64
@@ -131,6 +140,11 @@ class ModelConfig:
     """Whether the network draws a depth-like map whose steps enter the expected differences."""
     prior_widths: tuple[int, ...] = (32, 48, 64)
     """Channels of the map's own decoder at 1/4, 1/8 and 1/16."""
+    prior_decoder: str = "own"
+    """"own": the map has a decoder of its own, down to a quarter of the resolution; "shared": it is read off
+    the stage's decoder at half the resolution, so that what the heads see is what the map was taught."""
+    prior_head: int = 24
+    """Channels of the convolution between a shared decoder and the map."""
     density: int = 0
     """Hidden channels of the function by which the density of the measurements changes the field; 0 leaves it
     out."""
@@ -179,6 +193,15 @@ class ModelConfig:
             raise InputError("config iteration_corrections is instead of dynamic: set dynamic=False")
         if len(self.decoder_widths) != 4:
             raise InputError(f"config decoder_widths must have four entries; got {self.decoder_widths}")
+        if len(self.decoder_blocks) not in (0, 4):
+            raise InputError(
+                f"config decoder_blocks must have four entries or none; got {self.decoder_blocks}"
+            )
+        if self.upsampling == "smooth" and (self.heads != "trunk" or self.edges == "directed"):
+            raise InputError(
+                "config upsampling='smooth' needs heads='trunk' and edges='symmetric'; "
+                f"got {self.heads!r} and {self.edges!r}"
+            )
         if self.encoder == "global-local":
             self._check_levels()
 
@@ -216,6 +239,7 @@ class ModelConfig:
             head_width=times(self.head_width, 4),
             refine_widths=tuple(times(w, 4) for w in self.refine_widths),
             prior_widths=tuple(times(w, 4) for w in self.prior_widths),
+            prior_head=times(self.prior_head, 4),
             detail=times(self.detail, 4) if self.detail else 0,
         )
 
@@ -295,6 +319,18 @@ _SMALL_PRIOR = replace(
 )
 """Two stages with learned edges, parameters by iteration, a depth-like map, and density in the field."""
 
+_FREE = replace(
+    _SMALL_PRIOR,
+    name="free",
+    decoder_widths=(32, 48, 80, 128),
+    decoder_blocks=(0, 1, 1, 1),
+    upsampling="smooth",
+    prior_decoder="shared",
+    refine_units=(1, 1, 1, 1),
+    start=replace(_SMALL_START, offset=8.0, reach=8.0, share_of_few=1.0, trust_in_many=2.8),
+)
+"""One decoder for the depth-like map and the field, maps without a lattice, learned edges from the start."""
+
 _GBPN_2 = ModelConfig()
 _GBPN_1 = replace(_GBPN_2, name="gbpn-1", iterations=(5,))
 _V3 = replace(
@@ -327,6 +363,7 @@ CONFIGS: dict[str, ModelConfig] = {
             relative_heads=True,
         ),
         _SMALL_PRIOR,
+        _FREE,
         replace(_V3, name="v1", solver="affine", loss="l2"),
         replace(_V3, name="v2", solver="affine"),
         _V3,

@@ -125,6 +125,33 @@ def test_lidar_scenes_hold_out_rings(tmp_path: Path) -> None:
     assert torch.equal(rings.target, sample.target)
 
 
+def test_measurements_and_target_come_from_folders_beside_exact_depth(tree: Path) -> None:
+    kitchen, rng = tree / "own" / "kitchen", np.random.default_rng(1)
+    maps = {name: rng.integers(500, 5000, (4, 30, 40)) for name in ("lidar_raw", "stereo", "kinect")}
+    rings = rng.integers(0, 65, (4, 30, 40))
+    for frame in range(4):
+        for name, values in maps.items():
+            write_png16(kitchen / name / f"{frame:04}.png", values[frame])
+        ring = Image.fromarray(rings[frame].astype(np.uint8))
+        (kitchen / "ring").mkdir(exist_ok=True)
+        ring.save(kitchen / "ring" / f"{frame:04}.png")
+    data = MixedDataset(tree, "train", holdout=0, sensors=("lidar_raw", "stereo"), target="kinect", lines=16)
+    for frame in range(4):
+        sample = data.frame(frame)
+        assert sample.target is not None
+        assert np.allclose(sample.target[0] * 1000, maps["kinect"][frame], atol=1e-3)
+        wanted = maps["stereo"][frame] if frame % 2 else maps["lidar_raw"][frame]
+        kept = 1 if frame % 2 else (rings[frame] > 0) & ((rings[frame] - 1) % 4 == 0)
+        assert np.allclose(sample.sparse[0] * 1000, wanted * kept, atol=1e-3)
+    both = MixedDataset(tree, "all", sensors="stereo")
+    measured = {name: bool(both.frame(i).sparse.any()) for i, name in enumerate(both.names)}
+    assert all(there == name.startswith("own/kitchen") for name, there in measured.items())
+    with pytest.raises(DatasetError, match=r"no scene has a folder sonar.*kinect, lidar_raw, stereo"):
+        MixedDataset(tree, "train", sensors=("sonar",))
+    with pytest.raises(DatasetError, match="no scene has a folder kinect"):
+        MixedDataset(tree / "own" / "office", target="kinect")
+
+
 def test_what_is_missing_or_broken_is_named(tree: Path, tmp_path: Path) -> None:
     with pytest.raises(DatasetError, match=r"no such folder; expected ROOT/<dataset>/<scene>"):
         MixedDataset(tmp_path / "nowhere")

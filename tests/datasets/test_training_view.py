@@ -198,3 +198,12 @@ def test_batches_need_one_size_and_all_or_no_targets() -> None:
     with pytest.raises(InputError, match="all or none"):
         collate([small, bare])
     assert collate([bare]).target is None
+
+
+def test_a_view_cuts_the_size_it_is_set_to() -> None:
+    view = TrainingView(Frames(), VariedAugmentation(height=96, width=128), seed=1)
+    plain = view[0].image
+    view.set_size((64, 80))
+    assert view[0].image.shape == (3, 64, 80)
+    view.set_size(None)
+    assert torch.equal(view[0].image, plain)

@@ -276,7 +276,9 @@ def test_the_encoder_of_the_page_is_a_whole_one(tmp_path: Path, monkeypatch: pyt
         wanted = model.eval()(**inputs).mean
         save(model, tmp_path / "plain.safetensors")
         torch.testing.assert_close(gbpn.load(tmp_path / "plain.safetensors")(**inputs).mean, wanted)
-        torch.testing.assert_close(model.fuse()(**inputs).mean, wanted, rtol=1e-4, atol=1e-4)
+        torch.testing.assert_close(
+            model.prepared("float32", "cpu")(**inputs).mean, wanted, rtol=1e-4, atol=1e-4
+        )
     del construction.ENCODERS["plain"]
     with pytest.raises(CheckpointError, match=r"one of global-local, efficientnet-lite0; got 'plain'"):
         gbpn.load(tmp_path / "plain.safetensors")
@@ -323,13 +325,18 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 
 def test_every_entry_of_the_log_follows_its_template() -> None:
-    text = (ROOT / "docs" / "log.md").read_text(encoding="utf-8")
-    opening, *entries = re.split(r"^## ", FENCE.sub("", text), flags=re.MULTILINE)
-    listed = re.findall(r"^\| \[(.+?)\]\(#", opening, flags=re.MULTILINE)
-    assert listed == [entry.splitlines()[0] for entry in entries]
-    for entry in entries:
+    folder = ROOT / "docs" / "log"
+    index = FENCE.sub("", (folder / "README.md").read_text(encoding="utf-8"))
+    listed = re.findall(r"^\| \[(.+?)\]\((.+?)\) \| \S", index, flags=re.MULTILINE)
+    assert {name for _, name in listed} == {path.name for path in folder.glob("2*.md")}
+    dates = [title[:10] for title, _ in listed]
+    assert dates == sorted(dates, reverse=True)
+    for title, name in listed:
+        entry = (folder / name).read_text(encoding="utf-8")
+        assert entry.startswith(f"# {title}\n"), name
+        assert name.startswith(title[:10]), name
         named = re.findall(r"^- \*\*(\w+)\*\*: \S", entry.split("\n\n")[1], flags=re.MULTILINE)
-        assert named == ["Question", "Change", "Result", "Verdict"], entry.splitlines()[0]
+        assert named == ["Question", "Change", "Result", "Verdict"], name
 
 
 def test_the_site_builds(tmp_path: Path) -> None:

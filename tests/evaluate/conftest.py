@@ -83,3 +83,18 @@ def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
                     parameter.normal_(0, 0.05)
         save(model, folder / f"{name}.safetensors")
     return folder
+
+
+@pytest.fixture(scope="session")
+def mapped(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small model with a depth-like map, with random weights."""
+    from gbpn.model.models import build
+    from gbpn.weights.files import save
+
+    torch.manual_seed(3)
+    model = build("free", width=0.25)
+    with torch.no_grad():
+        model.first.prior.last.weight.normal_(0, 0.05)
+    path = tmp_path_factory.mktemp("mapped") / "mapped.safetensors"
+    save(model, path)
+    return path

@@ -132,12 +132,14 @@ def small(suite: str, shared: Path) -> list[object]:
         "propagation": [*room, "--method", "nearest", "--method", "linear", "--points", 30],
         "runtime": [*room, "--method", "nearest", "--no-pictures"],
         "confidence": [*room, *few],
+        "sharpness": [*room, "--method", "linear", "--points", 40, "--no-pictures"],
     }[suite]
 
 
 @pytest.mark.parametrize("suite", [name for name, suite in SUITES.items() if not suite.judged])
-def test_every_suite_on_real_frames(suite, shared, weights, tmp_path) -> None:
+def test_every_suite_on_real_frames(suite, shared, weights, mapped, tmp_path) -> None:
     learned = ["--weights", weights] if suite in ("ablation", "iterations", "runtime", "propagation") else []
+    learned += ["--weights", mapped] if suite == "sharpness" else []
     evaluate(*small(suite, shared), *learned, "--suite", suite, "-o", tmp_path)
     data = report(tmp_path)
     assert data["suite"] == suite
@@ -162,6 +164,13 @@ def test_every_suite_on_real_frames(suite, shared, weights, tmp_path) -> None:
             parts = entry["network_milliseconds"] + entry["gbp_milliseconds"]
             assert parts >= entry["milliseconds"] - 0.02
             assert entry["network_gigamacs"] > entry["gbp_gigaflops"] > 0
+    if suite == "sharpness":
+        (line,) = data["depth-like maps"]
+        assert line["frames"] == 1
+        assert 0 < float(line["normals [°]"]) < 90
+        for row in data["rows"]:
+            assert row["rmse_away"] < row["rmse"] < row["rmse_edges"]
+            assert row["pattern_2"] > 0
     if suite == "propagation":
         ranges = {line["method"]: line for line in data["range of one of 30 measurements"]}
         assert ranges["v9, 1 iteration"]["above 0.001"] > ranges["nearest"]["above 0.001"]

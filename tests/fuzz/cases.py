@@ -22,7 +22,7 @@ from gbpn.files.contained import contained
 from gbpn.files.guard import LONGEST_MESSAGE
 from gbpn.inputs.frame import FrameInputs
 from gbpn.inputs.reading import as_intrinsics, frame_inputs
-from gbpn.jobs.sources import parse_intrinsics, parse_point
+from gbpn.jobs.written import parse_intrinsics, parse_point
 
 from .corpus import colmap_text, seeds
 from .making import HEIGHT, WIDTH, npz

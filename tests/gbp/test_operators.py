@@ -50,11 +50,11 @@ def arguments(name: str, learned: bool = True, dtype: torch.dtype = torch.float6
 
 @pytest.mark.parametrize("name", OPERATORS)
 def test_operator_is_well_formed(name: str) -> None:
-    torch.library.opcheck(OPERATORS[name], arguments(name))
+    torch.library.opcheck(OPERATORS[name].overload, arguments(name))
 
 
 def test_operator_without_learned_edges_is_well_formed() -> None:
-    torch.library.opcheck(OPERATORS["infer"], arguments("infer", learned=False))
+    torch.library.opcheck(OPERATORS["infer"].overload, arguments("infer", learned=False))
 
 
 @pytest.mark.parametrize("name", OPERATORS)

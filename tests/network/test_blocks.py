@@ -9,7 +9,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from gbpn.network.blocks import ConvNorm, DropPath, ResidualBlock
+from gbpn.network.blocks import ConvNorm, DropPath, ResidualBlock, doubled
 
 AnyModule = TypeVar("AnyModule", bound=nn.Module)
 
@@ -91,3 +91,32 @@ def test_drop_path_keeps_the_mean_and_is_off_in_evaluation() -> None:
     assert dropped.unique().tolist() == pytest.approx([0, 4 / 3])
     assert dropped.mean().item() == pytest.approx(1, abs=0.02)  # four standard errors
     assert drop.eval()(ones) is ones
+
+
+@pytest.mark.parametrize("kept", [True, False])
+@pytest.mark.parametrize("channels_last", [True, False])
+def test_a_1x1_convolution_as_a_matrix_product_is_the_same(kept: bool, channels_last: bool) -> None:
+    """Forward and every gradient, with statistics that are kept and with the batch's own."""
+    torch.manual_seed(0)
+    block = shaken(ConvNorm(4, 8, 1, activation=functional.relu6).double()).train(not kept)
+    plain = ConvNorm(4, 8, 1, activation=functional.relu6).double().train(not kept)
+    plain.load_state_dict(block.state_dict())
+    x = torch.randn(2, 4, 6, 10, dtype=torch.float64)
+    if channels_last:
+        x = x.to(memory_format=torch.channels_last)
+    one, other = x.clone().requires_grad_(), x.clone().requires_grad_()
+    found = block(one)
+    wanted = functional.relu6(plain.norm(functional.conv2d(other, plain.conv.weight)))
+    torch.testing.assert_close(found, wanted)
+    weight = torch.randn_like(wanted)
+    gradients = torch.autograd.grad((found * weight).sum(), [one, *block.parameters()])
+    again = torch.autograd.grad((wanted * weight).sum(), [other, *plain.parameters()])
+    for a, b in zip(gradients, again, strict=True):
+        torch.testing.assert_close(a, b)
+
+
+def test_doubling_leaves_planes_flat_and_slopes_straight() -> None:
+    slope = torch.arange(6.0).view(1, 1, 1, 6).expand(1, 1, 4, 6)
+    twice = doubled(slope)
+    assert twice.shape == (1, 1, 8, 12)
+    torch.testing.assert_close(twice[..., 1:-1].diff(dim=-1), torch.full((1, 1, 8, 9), 0.5))

@@ -11,6 +11,7 @@ from gbpn.mrf import MRF, SYMMETRIC_RING, NonLocalEdges, SymmetricEdges
 from gbpn.network.depth_prior import (
     LARGEST_STEP,
     PriorDecoder,
+    PriorHead,
     far_steps,
     local_steps,
     squeezed,
@@ -149,6 +150,21 @@ def test_the_decoder_starts_flat_and_every_part_of_it_learns() -> None:
     torch.nn.init.normal_(decoder.last.weight)
     decoder(features).square().mean().backward()
     assert all(parameter.grad is not None and parameter.grad.any() for parameter in decoder.parameters())
+
+
+def test_a_shared_decoder_draws_a_flat_map_at_first_and_learns_by_it() -> None:
+    torch.manual_seed(0)
+    head = PriorHead(8, 4)
+    features = torch.randn(2, 8, 16, 24)
+    assert head(features).shape == (2, 1, 32, 48)
+    assert not head(features).any()
+    model = gbpn.build("free", width=0.25, iterations=(3,)).train()
+    torch.nn.init.normal_(model.first.prior.last.weight)
+    camera = torch.tensor([[[60.0, 0, 32], [0, 60.0, 32], [0, 0, 1]]])
+    model.first.draw_prior(torch.rand(1, 3, 64, 64), camera).square().mean().backward()
+    for part in (model.first.encoder, model.first.decoder, model.first.prior):
+        assert all(parameter.grad is not None for parameter in part.parameters())
+    assert all(parameter.grad is None for parameter in model.first.heads.parameters())
 
 
 def test_a_model_with_a_map_starts_as_the_one_without() -> None:

@@ -12,12 +12,14 @@ from gbpn.config import ModelConfig, named
 from gbpn.network import ChannelLayout
 from gbpn.network.heads import Heads
 
-KINDS = pytest.mark.parametrize("kind", ["released", "light", "trunk"])
+KINDS = pytest.mark.parametrize("kind", ["released", "light", "trunk", "smooth"])
 CHANNELS = 12
 """Of the features; the heads are of another width, so that one cannot stand for the other."""
 
 
 def made(kind: str, detail: int, **changes: Any) -> tuple[Heads, ChannelLayout, ModelConfig]:
+    if kind == "smooth":
+        kind, changes = "trunk", {"upsampling": "smooth", **changes}
     options = {"heads": kind, "head_width": 8, "detail": detail, "prior": True, "contrast": 1.0, **changes}
     config = named("small").overridden(options)
     layout = ChannelLayout.of(config, 0)
@@ -78,3 +80,21 @@ def test_a_pixel_of_the_image_moves_maps_around_it_only(kind: str) -> None:
         reach = 3  # look, mix, last: one pixel each
         assert len(rows) > 0
         assert int((rows - 9).abs().max()) <= reach >= int((columns - 3).abs().max())
+
+
+@torch.no_grad()
+def test_smooth_heads_leave_no_lattice() -> None:
+    """Where features and colours are the same everywhere, so is every map, with any weights."""
+    heads, layout, _ = made("smooth", 4)
+    for name in layout.channels:
+        torch.nn.init.normal_(getattr(heads, name)[-1].weight)
+    assert heads.detail is not None
+    torch.nn.init.normal_(heads.detail.last.weight)
+    features, image = torch.ones(1, CHANNELS, 24, 24), torch.ones(1, 3, 48, 48)
+    for name, maps in heads(features, image).by_name().items():
+        inner = maps[..., 12:-12, 12:-12]  # zeros around the picture are seen near its border
+        torch.testing.assert_close(inner, inner[..., :1, :1].expand_as(inner), msg=name)
+    taps, _, _ = made("trunk", 0)
+    torch.nn.init.normal_(taps.weight[-1].weight)
+    lattice = taps(features, image).weight[..., 12:-12, 12:-12]
+    assert lattice.std() > 0.1

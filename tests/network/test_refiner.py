@@ -64,3 +64,19 @@ def test_the_second_drawing_depends_on_single_measurements() -> None:
     change = (one.parameters.unary - two.parameters.unary).abs()[0, 0]
     assert change[30, 31] > 0
     assert change[30, 31] > 10 * change[0, 0]
+
+
+def test_a_second_stage_without_a_lattice_starts_as_the_first_one_and_learns() -> None:
+    torch.manual_seed(0)
+    model: Any = gbpn.build("free", width=0.25).eval()
+    image, sparse = torch.rand(1, 3, 64, 64), torch.zeros(1, 1, 64, 64)
+    sparse[..., ::9, ::7] = 2.0
+    pipeline = model.pipeline()
+    with torch.inference_mode():
+        first, second = pipeline.stages(pipeline.encode(image), SparseDepth(depth=sparse))
+    for name, maps in first.parameters.maps.by_name().items():
+        assert torch.equal(second.parameters.maps.by_name()[name], maps)
+    model.train()
+    model(image, sparse).mean.square().mean().backward()
+    assert model.second.last.weight.grad.any()
+    assert model.second.detail.last.weight.grad.any()

@@ -19,7 +19,8 @@ from gbpn.answer.completed import CompletedDepth
 from gbpn.errors import GbpnError
 from gbpn.files.atomic import PARTIAL, checksum, hidden_folder, remove_leftovers
 from gbpn.formats.colmap import read_model
-from gbpn.jobs.run import Outcome, Run, plan
+from gbpn.jobs.pairing import plan
+from gbpn.jobs.run import Outcome, Run
 from gbpn.jobs.sources import Sensor
 
 
@@ -117,6 +118,32 @@ def test_a_frame_is_done_again_if_its_camera_or_the_precision_changes(
     assert run() == ["written"] * 3
     monkeypatch.setattr("gbpn.model.settling.has_bfloat16", lambda: True)
     assert run(gbpn.DepthCompleter(completer.model, precision="bfloat16")) == ["written"] * 3
+
+
+def test_a_frame_is_done_again_if_its_measurements_change_at_equal_size_and_time(
+    frames: Path, completer: gbpn.DepthCompleter
+) -> None:
+    assert states(complete(frames, completer)) == ["written"] * 3
+    place = frames / "depth" / "b.npy"
+    before, depth = place.stat(), np.load(place)
+    np.save(place, depth * np.float32(1.5))
+    os.utime(place, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert place.stat().st_size == before.st_size
+    assert states(complete(frames, completer)) == ["kept", "written", "kept"]
+    os.utime(place)
+    assert states(complete(frames, completer)) == ["kept"] * 3
+
+
+def test_a_loop_of_links_costs_its_frame_only(frames: Path, completer: gbpn.DepthCompleter) -> None:
+    for name in "xy":
+        (frames / "color" / f"{name}.png").symlink_to(f"{'y' if name == 'x' else 'x'}.png")
+    (frames / "depth" / "c.npy").unlink()
+    (frames / "depth" / "c.npy").symlink_to("c.npy")
+    jobs = plan(str(frames / "color"), str(frames / "depth"))
+    run = Run(completer=completer, sensor=Sensor(), output=frames / "out")
+    run.check(jobs)
+    outcomes = list(run.all(jobs))
+    assert states(outcomes) == ["written", "written", "failed", "failed", "failed"]
 
 
 def test_settings_of_a_sensor_know_its_files_by_contents(tmp_path: Path) -> None:

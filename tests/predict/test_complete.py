@@ -18,7 +18,8 @@ from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
 from gbpn import cli
-from gbpn.jobs.run import Run, plan
+from gbpn.jobs.pairing import plan
+from gbpn.jobs.run import Run
 from gbpn.jobs.sources import Sensor
 
 Command = Callable[..., tuple[int, str]]

@@ -18,9 +18,10 @@ from hypothesis import strategies as st
 import gbpn
 from gbpn.errors import InputError
 from gbpn.jobs import pairing
-from gbpn.jobs.pairing import jobs_in_time, require_distinct, require_one_pair
-from gbpn.jobs.run import Job, Outcome, Run, plan
-from gbpn.jobs.sources import MEASUREMENTS, Sensor, parse_intrinsics, parse_point
+from gbpn.jobs.pairing import MEASUREMENTS, jobs_in_time, plan, require_distinct, require_one_pair
+from gbpn.jobs.run import Job, Outcome, Run
+from gbpn.jobs.sources import Sensor
+from gbpn.jobs.written import parse_intrinsics, parse_point
 from gbpn.recordings import timestamps
 from gbpn.sigma.limit import SigmaLimit
 

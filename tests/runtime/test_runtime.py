@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -177,6 +178,33 @@ def test_a_damaged_or_foreign_folder_is_refused(exported: Path, tmp_path: Path) 
         DepthCompleter(pure)
     with pytest.raises(InputError, match="engine must be one of"):
         DepthCompleter(exported, engine="other")
+
+
+@pytest.mark.parametrize("file", ["../outside.onnx", "/dev/zero", "pipe.onnx", "link.onnx", "sub", "", 7])
+def test_a_manifest_names_files_of_its_own_folder_only(exported: Path, tmp_path: Path, file: object) -> None:
+    folder = tmp_path / "own"
+    shutil.copytree(exported, folder)
+    shutil.copy(folder / "first.onnx", tmp_path / "outside.onnx")
+    os.mkfifo(folder / "pipe.onnx")
+    (folder / "link.onnx").symlink_to("../outside.onnx")
+    (folder / "sub").mkdir()
+    manifest = json.loads((folder / "gbpn.json").read_text())
+    manifest["networks"][0]["file"] = file
+    (folder / "gbpn.json").write_text(json.dumps(manifest))
+    with pytest.raises(CheckpointError, match=r"gbpn\.json|names in a manifest"):
+        DepthCompleter(folder)
+
+
+def test_files_of_an_exported_folder_are_bounded(
+    exported: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "own"
+    shutil.copytree(exported, folder)
+    for name, file in (("_LARGEST_MANIFEST", "gbpn.json"), ("_LARGEST_NETWORK", "first.onnx")):
+        with monkeypatch.context() as changed:
+            changed.setattr(f"gbpn.runtime.manifest.{name}", (folder / file).stat().st_size - 1)
+            with pytest.raises(CheckpointError, match=r"has \d+ bytes"):
+                DepthCompleter(folder)
 
 
 def test_a_model_of_exported_networks_answers_as_the_runtime(exported: Path) -> None:

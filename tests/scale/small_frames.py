@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import io
-import json
 import tarfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from PIL import Image
@@ -61,19 +60,6 @@ def fill(storage: Storage, folder: Path, target: str) -> None:
     for file in sorted(folder.rglob("*")):
         if file.is_file():
             storage.write(joined(target, file.relative_to(folder).as_posix()), file.read_bytes())
-
-
-def without_times(files: dict[str, bytes]) -> dict[str, Any]:
-    """A bucket gives files new times, which a frame's record notes; all else must be equal."""
-    out: dict[str, Any] = {}
-    for name, data in files.items():
-        if name.endswith(".json"):
-            record = json.loads(data)
-            record["inputs"] = [facts[:2] for facts in record["inputs"]]
-            out[name] = record
-        else:
-            out[name] = data
-    return out
 
 
 def downloaded(storage: Storage, output: str) -> dict[str, bytes]:

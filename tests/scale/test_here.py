@@ -9,15 +9,17 @@ import tarfile
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hostile_bucket import uri
-from small_frames import COUNT, contents, downloaded, fill, without_times, write_frames, write_tar
+from small_frames import COUNT, contents, downloaded, fill, write_frames, write_tar
 from typer.testing import CliRunner
 
 import gbpn.scale
 from gbpn.cli import app
 from gbpn.errors import GbpnError, InputError
 from gbpn.jobs.sources import Sensor
+from gbpn.scale.listing import listed
 from gbpn.scale.storage import Storage, joined
 from gbpn.scale.worker import ShardWorker
 
@@ -185,6 +187,91 @@ def test_what_is_wrong_with_a_manifest_is_told_before_anything_is_done(
     assert not (tmp_path / "out" / "gbpn" / "run.json").exists()
 
 
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_damaged_manifests_are_told(kind, frames, instructions, tmp_path) -> None:
+    """Every byte of a manifest may be anything: one error, and no other exception."""
+    import pyarrow as pa
+    from pyarrow import parquet as pq
+
+    place = tmp_path / f"m.{kind}"
+    rows = {"image": ["color/0000.png", "color/0001.png"], "depth": ["depth/0000.png", "depth/0001.png"]}
+    if kind == "csv":
+        place.write_bytes("id,image,größe\na,x.png,1\n".encode("latin-1"))
+        with pytest.raises(InputError, match="UTF-8"):
+            list(listed(str(place), None, Storage()))
+        place.write_text("image,depth\n" + "".join(f"{a},{b}\n" for a, b in zip(*rows.values(), strict=True)))
+    else:
+        pq.write_table(pa.table(rows), place)
+    whole = place.read_bytes()
+    assert len(list(listed(str(place), None, Storage()))) == 2
+    rng = np.random.default_rng(3)
+    told = 0
+    for _ in range(300):
+        content = bytearray(whole)
+        for at in rng.integers(0, len(content), int(rng.integers(1, 6))):
+            content[at] = int(rng.integers(256))
+        place.write_bytes(content[: int(rng.integers(1, len(content)))] if rng.random() < 0.3 else content)
+        try:
+            list(listed(str(place), None, Storage()))
+        except InputError:
+            told += 1
+    assert told > 30
+
+
+def test_names_that_no_file_has_cost_their_rows_only(frames, instructions, tmp_path) -> None:
+    for text, message in (("file://[", "row 2"), (".", "row 2")):
+        (tmp_path / "m.csv").write_text(
+            f"image,depth\n{frames}/color/0000.png,{frames}/depth/0000.png\n{text},b\n"
+        )
+        with pytest.raises(InputError, match=message):
+            list(listed(str(tmp_path / "m.csv"), None, Storage()))
+    good = f"{frames}/color/0000.png,{frames}/depth/0000.png"
+    (tmp_path / "m.csv").write_text(f"image,depth\n{good}\nodd://x/b.png,odd://x/b.png\n")
+    summary = gbpn.scale.complete(
+        str(tmp_path / "m.csv"), None, str(tmp_path / "out"), instructions=instructions
+    )
+    assert (summary.written, summary.failed) == (1, 1)
+
+
+def _header(name: str, length: int, /, **pax: str) -> bytes:
+    """The header of a member, which may say more than there is."""
+    member = tarfile.TarInfo(name)
+    member.size, member.pax_headers = length, pax
+    return member.tobuf(tarfile.PAX_FORMAT)
+
+
+@pytest.mark.parametrize(
+    (
+        "extra",
+        "written",
+        "failed",
+    ),  # where no name says that another frame begins, the one before may lack files
+    [
+        pytest.param(_header("0001.png", 10, size="99999999999999") + b"x" * 512, 1, 1, id="size of a bomb"),
+        pytest.param(_header("0001.png", 10, size="-9") + b"x" * 512, 1, 1, id="negative size"),
+        pytest.param(_header("0001.png", 10, size="x") + b"x" * 512, 1, 2, id="size that is no number"),
+        pytest.param(_header("0001.depth.png", 4, mtime="1e30") + b"abcd".ljust(512, b"\0"), 1, 1, id="1e30"),
+        pytest.param(_header("0001.depth.png", 4, mtime="nan") + b"abcd".ljust(512, b"\0"), 1, 1, id="nan"),
+        pytest.param(b"\xff" * 512, 0, 2, id="no header"),
+        pytest.param(_header("0001.png", 0, path="a\udcff/b.png"), 1, 1, id="half a letter"),
+        pytest.param(
+            tarfile.TarInfo.create_pax_global_header({"comment": "x" * (3 << 20)}), 0, 2, id="long header"
+        ),
+    ],
+)
+def test_a_bad_tar_goes_to_quarantine_and_its_good_frames_are_done(
+    extra, written, failed, frames, instructions, tmp_path
+) -> None:
+    write_tar(tmp_path / "a.tar", frames, ["0000"])
+    content = (tmp_path / "a.tar").read_bytes().rstrip(b"\0")
+    content += b"\0" * (-len(content) % 512)
+    (tmp_path / "a.tar").write_bytes(content + extra + b"\0" * 1024)
+    out = str(tmp_path / "out")
+    summary = gbpn.scale.complete(str(tmp_path / "a.tar"), None, out, instructions=instructions)
+    assert (summary.written, summary.failed) == (written, failed)
+    assert len(gbpn.scale.read_quarantine(out)) == failed
+
+
 def test_tar_shards_in_and_out(frames, instructions, plain, tmp_path) -> None:
     """A second run reads the tars of inputs; its outputs lie in tars that are the same each time."""
     for number, names in enumerate((["0000", "0001"], ["0002"], ["0003", "0004"])):
@@ -235,7 +322,7 @@ def test_from_bucket_to_bucket(frames, instructions, plain, bucket) -> None:
     call: dict[str, Any] = {"instructions": instructions, "batch": 3}
     summary = gbpn.scale.complete(joined(base, "color"), joined(base, "depth"), out, **call)
     assert (summary.written, summary.failed) == (COUNT, 0)
-    assert without_times(downloaded(storage, out)) == without_times(plain)
+    assert downloaded(storage, out) == plain
     assert summary.bytes_read > 0
     assert summary.bytes_written == sum(map(len, plain.values()))
     assert gbpn.scale.complete(joined(base, "color"), joined(base, "depth"), out, **call).before == COUNT

@@ -143,6 +143,8 @@ def test_other_pages_and_other_names_are_refused(server: Server) -> None:
     assert get(server, "/health", headers={"origin": own}).status_code == 200
     assert get(server, "/health", headers={"origin": "http://evil.example"}).status_code == 403
     assert get(server, "/health", headers={"host": "evil.example"}).status_code == 403
+    assert get(server, "/health", headers={"origin": "http://["}).status_code == 403
+    assert get(server, "/health", headers={"host": "["}).status_code == 403
     with Client(server.address, origin=own) as client:
         assert client.welcome.protocol == protocol.VERSION
     for options in ({"origin": "http://evil.example"}, {"origin": "null"}):

@@ -79,6 +79,7 @@ def frame_of(header: object, tail: bytes = b"") -> bytes:
         (struct.pack("<II", 1 << 31, 0), "said to have"),
         (frame_of([]), "object"),
         (frame_of({"kind": "Film", "id": 1}), "list its arrays"),
+        (frame_of({"kind": "OpenScene", "id": 1, "name": "\ud800", "arrays": []}), "not JSON"),
         (frame_of({"kind": "Film", "id": "1", "arrays": []}), "Film.id must be int"),
         (frame_of({"kind": "Film", "id": True, "arrays": []}), "Film.id must be int"),
         (frame_of({"kind": "Film", "arrays": []}), "lacks the field 'id'"),

@@ -16,6 +16,7 @@ from gbpn.errors import InputError, TrainingError
 from gbpn.model.loading import load
 from gbpn.train import chain
 from gbpn.train.run_folder import RunFolder
+from gbpn.train.starting_model import starting_model
 
 __all__ = ["pool"]
 
@@ -88,6 +89,51 @@ def test_a_finished_chain_is_not_run_again(made, pool) -> None:
     assert touched() == before
     with pytest.raises(TrainingError, match="another recipe: seed differ"):
         chain.run(chain.DEFAULT.changed([*MINIATURE, "seed=9"]), pool, made, machine=MACHINE)
+
+
+ROOMS = [*MINIATURE[1:], "map:model.width=0.25", "sizes=((0.0, 64, 64), (0.5, 64, 96))"]
+
+
+@pytest.fixture(scope="module")
+def free(tmp_path_factory, pool) -> Path:
+    """The whole chain of the free weights in miniature."""
+    out = tmp_path_factory.mktemp("free")
+    outcome = chain.run(chain.FREE.changed(ROOMS), pool, out, machine=MACHINE)
+    assert outcome.finished
+    return out
+
+
+def test_three_stages_from_nothing_make_the_free_weights(free) -> None:
+    model = load(free / "free.safetensors")
+    config = model.config
+    assert (config.name, config.loss, config.stages) == ("free", "scale-free", 2)
+    assert (config.upsampling, config.prior_decoder, config.nonlocal_edges) == ("smooth", "shared", 3)
+    assert [stage["name"] for stage in model.card["stages"]] == ["map", "field", "second"]
+    assert "research" not in model.card["licence"]
+    assert "ImageNet" in model.card["training_data"]
+    assert model.calibration is not None
+
+
+def test_the_map_is_judged_as_a_map_and_learns_without_the_heads(free) -> None:
+    head = (free / "map" / "validation.csv").read_text().splitlines()[0]
+    assert head == "step,rmse,rel,correlation,normal_degrees"
+    torch.manual_seed(1)  # as the run
+    fresh = starting_model(chain.FREE.changed(ROOMS).stages[0].recipe).state_dict()
+    trained = load(free / "map" / "last.safetensors").state_dict()
+    moved = {
+        name.split(".")[1]
+        for name in trained
+        if not torch.allclose(trained[name], fresh[name], rtol=1e-3, atol=1e-6)
+    }
+    assert {"encoder", "decoder", "prior"} <= moved
+    assert "heads" not in moved
+
+
+def test_the_second_stage_leaves_the_first_as_it_is(free) -> None:
+    field, second = (load(free / name / "last.safetensors").state_dict() for name in ("field", "second"))
+    for name, tensor in field.items():
+        torch.testing.assert_close(second[name], tensor, msg=name)
+    assert any(name.startswith("second.") for name in second)
 
 
 def test_weights_that_exist_stand_for_their_stage(made, pool, tmp_path) -> None:

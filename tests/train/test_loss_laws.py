@@ -12,7 +12,8 @@ import torch
 from torch import Tensor
 
 from gbpn.distribution import DepthDistribution
-from gbpn.train.losses import SHAPE_DISTANCES, l1_loss, l2_loss, probability_loss, scale_free_loss, shape_loss
+from gbpn.train.losses import l1_loss, l2_loss, probability_loss, scale_free_loss
+from gbpn.train.map_loss import SHAPE_DISTANCES, shape_loss
 
 LOSSES: dict[str, Callable[[DepthDistribution, Tensor], Tensor]] = {
     "probability": lambda a, t: probability_loss(a, t, alpha1=0.3, alpha2=2.0),

@@ -9,7 +9,8 @@ import torch
 
 from gbpn import DepthDistribution
 from gbpn.errors import InputError
-from gbpn.train.losses import SHAPE_DISTANCES, l1_loss, l2_loss, probability_loss, scale_free_loss, shape_loss
+from gbpn.train.losses import l1_loss, l2_loss, probability_loss, scale_free_loss
+from gbpn.train.map_loss import SHAPE_DISTANCES, shape_loss
 
 
 def answer(

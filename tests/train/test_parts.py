@@ -17,7 +17,7 @@ from gbpn.train.checkpoints import Checkpoints
 from gbpn.train.learner import Learner
 from gbpn.train.recipe import RECIPES, Recipe, named
 from gbpn.train.schedule import OneCycle
-from gbpn.train.step_sampler import StepSampler
+from gbpn.train.step_sampler import Key, StepSampler
 
 
 def test_schedule_is_torchs_one_cycle() -> None:
@@ -99,7 +99,7 @@ def test_average_of_constant_weights_is_those_weights() -> None:
     torch.testing.assert_close(average.weights(model)["weight"], model.weight.detach())
 
 
-def steps(first: int, last: int, **options: int) -> list[list[tuple[int, int]]]:
+def steps(first: int, last: int, **options: int) -> list[list[Key]]:
     return list(StepSampler(length=10, batch=4, seed=3, first=first, last=last, **options))
 
 
@@ -108,10 +108,17 @@ def test_order_continues_from_any_step() -> None:
 
 
 def test_every_epoch_shows_every_sample_once() -> None:
-    flat = [pair for batch in steps(0, 10) for pair in batch]
+    flat = [(epoch, index) for batch in steps(0, 10) for epoch, index, _ in batch]
     for epoch in range(4):
         assert sorted(i for e, i in flat if e == epoch) == list(range(10))
     assert [i for e, i in flat if e == 0] != [i for e, i in flat if e == 1]
+
+
+def test_crops_grow_at_their_share_of_the_run() -> None:
+    sampler = StepSampler(length=10, batch=2, seed=3, first=0, last=8, sizes=((0.5, 96, 128), (0.0, 64, 80)))
+    sizes = [{size for _, _, size in batch} for batch in sampler]
+    assert sizes == [{(64, 80)}] * 4 + [{(96, 128)}] * 4
+    assert {size for batch in steps(0, 3) for _, _, size in batch} == {None}
 
 
 def test_two_processes_together_see_what_one_sees() -> None:
@@ -156,6 +163,13 @@ def test_recipe_settings_reach_inside_and_complain() -> None:
     assert recipe.model_options["width"] == 0.5
     assert recipe.imagenet is False
     assert recipe.dataset_options["holdout"] == 0.1
+    assert named("small").changed(["sizes=((0.0, 64, 80), (0.5, 96, 128))"]).sizes == (
+        (0.0, 64, 80),
+        (0.5, 96, 128),
+    )
+    for bad in ("sizes=7", "sizes=((", "sizes=((1, 2),)"):
+        with pytest.raises(InputError, match="sizes must be"):
+            named("small").changed([bad])
     for bad in ("steps", "steps=ten", "stepz=1", "steps=0"):
         with pytest.raises(InputError, match="step"):
             named("small").changed([bad])

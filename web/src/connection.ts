@@ -41,6 +41,8 @@ export class Connection {
   private newestAsked = 0;
   private byHand = 0;
   private opening: Request | null = null;
+  /** Id of the newest request to open a picture: only its answer is shown. */
+  private openingId = 0;
   private pending: (() => FromPage) | null = null;
   private underway = 0;
   private sent = new Map<number, number>();
@@ -75,7 +77,8 @@ export class Connection {
     this.opening = request;
     this.pending = null;
     this.underway = 0;
-    this.since = this.last + 1;
+    this.opened = null;
+    this.since = this.openingId = this.last + 1;
     return this.ask(request);
   }
 
@@ -132,6 +135,7 @@ export class Connection {
 
   private receive(message: FromServer): void {
     if (message.kind === "Welcome") this.welcomed(message.protocol);
+    if (message.kind === "Opened" && message.reply < this.openingId) return;
     if (message.kind === "Maps") {
       if (message.stage === "first" && message.reply >= this.underway) this.next();
       if (!isNewer(store.state.maps, message, this.since)) return;
@@ -164,7 +168,7 @@ export class Connection {
     store.update({ connection: "open", reason: "" });
     if (this.opening) {
       const points = store.state.points;
-      this.since = this.last + 1;
+      this.since = this.openingId = this.last + 1;
       this.ask(this.opening);
       this.opened = () => this.setPoints(points);
     }

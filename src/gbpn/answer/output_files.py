@@ -6,8 +6,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import torch
-
 from gbpn.errors import InputError
 from gbpn.files.atomic import write_bytes
 from gbpn.formats import glb
@@ -28,11 +26,17 @@ def _mesh(result: CompletedDepth, path: Path) -> None:
     write_bytes(path, glb.glb(trusted, pictures.photo(result.image), numbers, mesh=True))  # type: ignore[arg-type]
 
 
+def _tiff(result: CompletedDepth, path: Path) -> None:
+    import torch
+
+    write_depth(path, torch.from_numpy(result.depth))
+
+
 FORMATS: dict[str, tuple[str, Callable[[CompletedDepth, Path], object]]] = {
     "ply": (".ply", lambda result, path: result.to_point_cloud(path)),
     "glb": (".glb", lambda result, path: result.to_point_cloud(path)),
     "mesh": ("_mesh.glb", _mesh),
-    "tiff": ("_depth.tiff", lambda result, path: write_depth(path, torch.from_numpy(result.depth))),
+    "tiff": ("_depth.tiff", _tiff),
     "exr": ("_depth.exr", lambda result, path: write_bytes(path, exr(result.depth))),
     "kitti": ("_kitti.png", lambda result, path: result.to_png(path, KITTI_SCALE)),
     "mask": ("_mask.png", lambda result, path: pictures.save(result.trusted().astype("u1") * 255, path)),

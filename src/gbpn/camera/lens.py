@@ -13,13 +13,15 @@ A picture is undistorted with its own focal lengths and size, as `cv2.undistort`
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from gbpn.camera.pinhole import nearest_wins
 from gbpn.errors import InputError
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 __all__ = ["LENSES", "Lens", "undistorted_picture", "undistorted_pixels", "undistorted_sparse"]
 
@@ -139,6 +141,8 @@ def undistorted_pixels(
 
 def undistorted_sparse(sparse: Tensor, intrinsics: Tensor, lens: Lens) -> Tensor:
     """[1, H, W] depth: every measured pixel goes where a pinhole sees it; the nearest wins where two meet."""
+    import torch
+
     depth = sparse[0].numpy()
     rows, columns = np.nonzero(depth)
     x, y = undistorted_pixels(columns.astype(float), rows.astype(float), intrinsics, lens)
@@ -149,6 +153,8 @@ def undistorted_sparse(sparse: Tensor, intrinsics: Tensor, lens: Lens) -> Tensor
 
 def undistorted_picture(picture: Tensor, intrinsics: Tensor, lens: Lens) -> Tensor:
     """[3, H, W] as a pinhole of the same intrinsics sees it; black where the lens has seen nothing."""
+    import torch
+
     _, height, width = picture.shape
     matrix = intrinsics.double().numpy()
     inverse = np.linalg.inv(matrix)

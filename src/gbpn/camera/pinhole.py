@@ -7,16 +7,21 @@ Every function takes and returns [..., 3, 3] matrices and leaves its input untou
 from __future__ import annotations
 
 import math
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from gbpn.errors import InputError
 from gbpn.files.guard import shown
 
+if TYPE_CHECKING:
+    from torch import Tensor
+
 __all__ = [
     "USUAL_FOCAL",
+    "FocalLength",
     "default_intrinsics",
     "fitted_intrinsics",
     "flipped",
@@ -38,6 +43,38 @@ _POSSIBLE_FOCAL = (0.05, 1e4)
 """Those outside of which a camera is refused; a small crop of a telephoto picture is still one."""
 _NORMALISED = 5.0
 """No camera has so few pixels of focal length: smaller numbers are shares of the picture's size."""
+
+
+_FULL_FRAME_WIDTH = 36.0
+"""Millimetres; cameras and phones state focal lengths as if the picture were this wide."""
+_MILLIMETRES = re.compile(r"\s*(\d+(?:\.\d+)?)\s*mm\s*")
+
+
+@dataclass(frozen=True, kw_only=True)
+class FocalLength:
+    """A focal length as phones and EXIF state it: as if the picture's longer side were 36 mm."""
+
+    millimetres: float
+
+    @classmethod
+    def of(cls, text: str) -> FocalLength | None:
+        """ "26mm"; None for other words."""
+        found = _MILLIMETRES.fullmatch(text)
+        return None if found is None else cls(millimetres=float(found[1]))
+
+    def __post_init__(self) -> None:
+        low, high = (share * _FULL_FRAME_WIDTH for share in USUAL_FOCAL)
+        if not low <= self.millimetres <= high:
+            raise InputError(
+                f"a focal length is {low:g} to {high:g} mm, as if the picture were 36 mm wide (phones: about "
+                f"26); got {self.millimetres:g}"
+            )
+
+    def matrix(self, height: int, width: int) -> Tensor:
+        """[3, 3] of a picture of this size."""
+        found = default_intrinsics(height, width)
+        found[0, 0] = found[1, 1] = self.millimetres / _FULL_FRAME_WIDTH * max(height, width)
+        return found
 
 
 def require_camera(matrix: np.ndarray) -> None:
@@ -87,6 +124,8 @@ def fitted_intrinsics(intrinsics: Tensor, height: int, width: int) -> tuple[Tens
 
 def default_intrinsics(height: int, width: int, field_of_view: float = _DEFAULT_FIELD_OF_VIEW) -> Tensor:
     """Square pixels, centred principal point, `field_of_view` (radians) across the longer side."""
+    import torch
+
     focal = max(height, width) / (2 * math.tan(field_of_view / 2))
     return torch.tensor([[focal, 0.0, (width - 1) / 2], [0.0, focal, (height - 1) / 2], [0.0, 0.0, 1.0]])
 
@@ -114,6 +153,8 @@ def flipped(intrinsics: Tensor, width: int) -> Tensor:
 
 def rays(intrinsics: Tensor, height: int, width: int) -> Tensor:
     """[B, 3, H, W]: ((x − cx)/fx, (y − cy)/fy, 1), the camera ray of unit depth through each pixel."""
+    import torch
+
     x = torch.arange(width, dtype=intrinsics.dtype, device=intrinsics.device)
     y = torch.arange(height, dtype=intrinsics.dtype, device=intrinsics.device)
     fx, fy = intrinsics[:, 0, 0, None, None], intrinsics[:, 1, 1, None, None]

@@ -24,6 +24,7 @@ from gbpn.cli import (
     suggest,
     train,
 )
+from gbpn.cli.arguments import with_whole_points
 from gbpn.errors import GbpnError
 
 
@@ -77,6 +78,7 @@ def _options(
 def main() -> None:
     """Run the command line; an expected error becomes one message and exit code 2."""
     try:
+        sys.argv[1:] = with_whole_points(sys.argv[1:])
         app()
     except GbpnError as error:
         Console(stderr=True, highlight=False, soft_wrap=True).print(

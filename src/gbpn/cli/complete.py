@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from gbpn.cli import options
+from gbpn.cli import arguments, options
 from gbpn.cli.how_options import USUAL, with_how
 from gbpn.cli.outcomes import plain, tell, tell_change
 from gbpn.errors import GbpnError, InputError
@@ -42,6 +42,7 @@ def complete(
     tf: options.Tf = None,
     scale: options.Scale = None,
     intrinsics: options.Intrinsics = None,
+    focal_mm: options.FocalMm = None,
     rectified: options.Rectified = False,
     extrinsics: options.Extrinsics = None,
     calib: options.Calib = None,
@@ -72,13 +73,33 @@ def complete(
     retry_failed: options.RetryFailed = False,
 ) -> None:
     """Complete sparse depth: depth (PNG, NPY), confidence, sigma and a preview for each image."""
+    image, sparse = _project(image, sparse or depth)
+    intrinsics = arguments.camera_of(intrinsics, focal_mm)
+    arguments.require_choice(
+        {
+            "--pair": pair,
+            "--distributed": distributed,
+            "--pack": pack,
+        }
+    )
+    arguments.require_paths(
+        output,
+        image=image,
+        sparse_depth=sparse,
+        extrinsics=extrinsics,
+        calibration=calib,
+        confidence=confidence,
+        depth_extrinsics=depth_extrinsics,
+    )
+    pairing = _pairing(pair, by_order, tolerance)
+    arguments.require_first_frame(image, sparse, scale, output=output, points=points, pairing=pairing)
     import warnings
     from contextlib import ExitStack
 
     from PIL import Image
     from rich.console import Console
 
-    from gbpn.cli.complete_many import complete_many, is_listed, refuse_on_many
+    from gbpn.cli.complete_many import complete_many, refuse_on_many
     from gbpn.cli.process_memory import keep_freed_memory
     from gbpn.formats.depth_files import DepthRangeWarning
     from gbpn.jobs.film import film
@@ -92,7 +113,6 @@ def complete(
     with warnings.catch_warnings(), ExitStack() as opened:
         warnings.simplefilter("ignore", DepthRangeWarning)  # the range is checked and told once more
         warnings.simplefilter("error", Image.DecompressionBombWarning)
-        image, sparse = _project(image, sparse or depth)
         recorded = is_recording(image)
         sensor, told = _sensor(
             sparse,
@@ -109,8 +129,7 @@ def complete(
         limit, files = _trust(max_sigma, also)
         for notice in told:
             console.print(f"[yellow]note:[/] {plain(notice)}")
-        pairing = _pairing(pair, by_order, tolerance)
-        if distributed is not None or is_listed(image, output):
+        if distributed is not None or arguments.is_listed(image, output):
             refuse_on_many(rerun=rerun, again=again, recorded=recorded or Path(image).suffix in VIDEOS)
             from gbpn.scale.instructions import Instructions
 
@@ -198,8 +217,8 @@ def _frames(
     how        folders are paired, see `_pairing`
     tolerance  seconds between the messages of a recording
     """
+    from gbpn.jobs.pairing import plan
     from gbpn.jobs.recorded import jobs_of_recording
-    from gbpn.jobs.run import plan
     from gbpn.recordings.video import VIDEOS
 
     if topics is not None:
@@ -243,8 +262,6 @@ def _topics(
 
 def _pairing(pair: str, by_order: bool, tolerance: float) -> dict[str, Any]:
     """How folders are paired, as `plan` takes it."""
-    if pair not in ("name", "order", "nearest"):
-        raise InputError(f"--pair wants name, order or nearest; got {pair!r}")
     return {"by_order": by_order or pair == "order", "tolerance": tolerance if pair == "nearest" else None}
 
 
@@ -260,7 +277,8 @@ def _sensor(
     rectified: bool,
 ) -> tuple[Sensor, list[str]]:
     from gbpn.formats.colmap_layout import largest_model, model_folders
-    from gbpn.jobs.sources import Sensor, parse_intrinsics, parse_point
+    from gbpn.jobs.sources import Sensor
+    from gbpn.jobs.written import parse_intrinsics, parse_point
 
     model, told = largest_model(sparse) if sparse is not None and model_folders(sparse) else (None, None)
     sensor = Sensor(
@@ -288,7 +306,7 @@ def _rated(
     from dataclasses import replace
 
     from gbpn.inputs.measurements import parse_sigma
-    from gbpn.jobs.sources import parse_intrinsics
+    from gbpn.jobs.written import parse_intrinsics
 
     if depth_extrinsics is not None and depth_camera is None:
         raise InputError("--depth-extrinsics needs --depth-camera: the intrinsics of the depth camera")

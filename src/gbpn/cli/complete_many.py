@@ -14,18 +14,11 @@ if TYPE_CHECKING:
 
     from gbpn.scale import Summary
 
-__all__ = ["complete_many", "is_listed", "refuse_on_many"]
+__all__ = ["complete_many", "refuse_on_many"]
 
 _SOME_FAILED = 3
 """Exit code if frames failed, or are still to be done."""
 _SHOWN_FAILURES = 10
-
-
-def is_listed(source: str, output: str) -> bool:
-    """Whether source or output are of a kind that only `gbpn.scale` knows."""
-    from pathlib import Path
-
-    return "://" in source or "://" in output or Path(source).suffix.lower() in (".csv", ".parquet", ".tar")
 
 
 def refuse_on_many(*, rerun: object, again: bool, recorded: bool) -> None:

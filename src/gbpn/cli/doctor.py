@@ -129,7 +129,7 @@ def _kernels() -> Iterator[Finding]:
         yield Finding(
             name="kernels",
             state="optional",
-            text="not compiled: inference runs in plain torch, about a hundred times slower",
+            text="not compiled: inference runs in plain torch, and a frame takes about twenty times as long",
             advice="install a C++ compiler, then pip install --force-reinstall --no-deps gbpn",
         )
         return

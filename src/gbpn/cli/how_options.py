@@ -10,6 +10,7 @@ from typing import Annotated, Any, TypeVar, get_type_hints
 
 import typer
 
+from gbpn.cli.arguments import option_of, require_choice
 from gbpn.how import How
 
 __all__ = ["USUAL", "how_options", "with_how"]
@@ -52,7 +53,7 @@ def how_options(left_out: tuple[str, ...] = ()) -> list[inspect.Parameter]:
 
 def _option(one: Field[Any]) -> inspect.Parameter:
     """What typer makes an option of."""
-    name, told = "--" + one.name.replace("_", "-"), one.metadata
+    name, told = option_of(one), one.metadata
     kind, default = type(one.default), one.default
     if told["flag"] is not None:
         kind, default = bool, False
@@ -67,6 +68,8 @@ def _option(one: Field[Any]) -> inspect.Parameter:
 
 def _asked(options: dict[str, Any]) -> How:
     """The record; a bare flag stands for its value."""
+    words = {option_of(one): options.get(one.name) for one in fields(How) if one.metadata["choices"]}
+    require_choice(words)
     flags = {one.name: one.metadata["flag"] for one in fields(How) if one.metadata["flag"] is not None}
     return How.of(
         **{

@@ -24,6 +24,7 @@ __all__ = [
     "DepthExtrinsics",
     "Distributed",
     "Extrinsics",
+    "FocalMm",
     "GpusPerWorker",
     "ImageTopic",
     "Images",
@@ -75,8 +76,8 @@ Output = Annotated[str, typer.Option("--output", "-o", help="Folder (or address)
 Points = Annotated[
     list[str] | None,
     typer.Option(
-        help="A measurement x,y,depth (pixels, metres); may be repeated. Of a recording: the topic of "
-        "clouds or depth images."
+        help="A measurement, x,y,depth or x y depth (pixels, metres); may be repeated. Of a recording: the "
+        "topic of clouds or depth images."
     ),
 ]
 Depth = Annotated[
@@ -109,8 +110,17 @@ Intrinsics = Annotated[
     str | None,
     typer.Option(
         rich_help_panel=_CAMERA,
-        help="'fx,fy,cx,cy' or a file: numbers, ROS camera_info, Kalibr camchain, OpenCV FileStorage, "
+        help="'fx,fy,cx,cy', 26mm, or a file: numbers, ROS camera_info, Kalibr camchain, OpenCV FileStorage, "
         "transforms.json; otherwise EXIF, else 60° are assumed.",
+    ),
+]
+FocalMm = Annotated[
+    float | None,
+    typer.Option(
+        "--focal-mm",
+        rich_help_panel=_CAMERA,
+        help="Focal length in millimetres as cameras and phones state it, for a picture 36 mm wide (phones: "
+        "about 26), instead of --intrinsics.",
     ),
 ]
 Rectified = Annotated[

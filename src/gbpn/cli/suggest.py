@@ -38,7 +38,8 @@ def suggest(
     from gbpn.camera.lens import undistorted_picture
     from gbpn.inputs.reading import as_image
     from gbpn.jobs.opening import open_completer
-    from gbpn.jobs.sources import Sensor, parse_intrinsics, parse_point
+    from gbpn.jobs.sources import Sensor
+    from gbpn.jobs.written import parse_intrinsics, parse_point
 
     sensor = Sensor(
         points=tuple(parse_point(point) for point in points or ()),

@@ -19,13 +19,14 @@ def train(
         typer.Argument(
             help="paper, released (both NYUv2), paper-kitti, released-kitti, paper-ablation, pool, small "
             "(for CPUs) or synthetic; folder: the default weights, on with frames of your own; default: all "
-            "stages of the embedded weights; ablation: V1 to V9"
+            "stages of the embedded weights; free: weights for any use, from rendered rooms; ablation: V1 "
+            "to V9"
         ),
     ],
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder for weights, curves and pictures")],
     data: Annotated[Path | None, typer.Option(help="Root of the dataset; synthetic needs none")] = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Continue the run in --out; default and ablation always do")
+        bool, typer.Option("--resume", help="Continue the run in --out; default, free and ablation always do")
     ] = False,
     settings: Annotated[
         list[str] | None,

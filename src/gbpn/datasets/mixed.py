@@ -4,6 +4,7 @@
     ROOT/<dataset>/<scene>/color/*.jpg
     ROOT/<dataset>/<scene>/depth/*.png    depth cameras: 16-bit, 0 = missing
     ROOT/<dataset>/<scene>/{lidar_raw,lidar_filtered,ring,gt_accum}/*.png    LiDAR scenes, instead of depth/
+    ROOT/<dataset>/<scene>/<sensor>/*.png    drawn worlds: what a sensor measured, beside the exact depth/
 
 ROOT may also be one <dataset> or one <scene>.
 """
@@ -58,6 +59,18 @@ class Scene:
     def is_lidar(self) -> bool:
         return not (self.folder / "depth").is_dir()
 
+    def has(self, folder: str) -> bool:
+        """Whether frames have maps in such a folder beside their `depth/`."""
+        return not self.is_lidar and (self.folder / folder).is_dir()
+
+    @property
+    def sensors(self) -> list[str]:
+        """Folders of further depth maps beside `depth/`."""
+        if self.is_lidar:
+            return []
+        other = ("color", "depth", "ring")
+        return sorted(p.name for p in self.folder.iterdir() if p.is_dir() and p.name not in other)
+
     @property
     def is_nyu(self) -> bool:
         return "nyu" in str(self.meta.get("dataset", self.name)).lower()
@@ -91,6 +104,8 @@ class MixedDataset:
         clean: bool = True,
         cache: bool = False,
         repeat: Mapping[str, int] | None = None,
+        sensors: str | tuple[str, ...] = (),
+        target: str = "depth",
     ) -> None:
         """`scenes` keeps those whose `<dataset>/<scene>` is, or else starts with, one of the given names.
 
@@ -102,6 +117,9 @@ class MixedDataset:
         `cache` keeps decoded files in memory (about 0.4 MB a 320×240 frame).
         `repeat` shows scenes of few frames more often in training: {"kitti": 3} counts all that start so
         three times.
+        `sensors`: measurements come from these folders beside `depth/` where a scene has them, frame after
+        frame from one after the other; `lines` thins out lidar_raw by its rings. `target` is predicted
+        instead of `depth` where a scene has a folder of that name, such as kinect.
         """
         if split not in _SPLITS:
             raise InputError(f"split must be one of {', '.join(_SPLITS)}; got {split!r}")
@@ -132,7 +150,21 @@ class MixedDataset:
         if not self._frames:
             chosen = f" among scenes {', '.join(scenes)}" if scenes else ""
             raise DatasetError(f"{self.root}: no frame with role {split!r}{chosen}; expected {_TREE}")
+        self.sensors = (sensors,) if isinstance(sensors, str) else tuple(sensors)
+        self.target = target
+        self._require_folders()
         self.names = [f"{scene.name}/{frame}" for scene, frame, _ in self._frames]
+
+    def _require_folders(self) -> None:
+        """Raise where no scene has a folder that was asked for."""
+        scenes = {scene.name: scene for scene, _, _ in self._frames}.values()
+        for wanted in (*self.sensors, self.target):
+            if wanted != "depth" and not any(scene.has(wanted) for scene in scenes):
+                there = sorted({name for scene in scenes for name in scene.sensors})
+                raise DatasetError(
+                    f"{self.root}: no scene has a folder {wanted}/ beside depth/; "
+                    f"there are {', '.join(there) or 'none'}"
+                )
 
     def __len__(self) -> int:
         return len(self._frames)
@@ -146,16 +178,17 @@ class MixedDataset:
         return geometry.center_crop(sample, round(height * _NYU_CROP[0]), round(width * _NYU_CROP[1]))
 
     def frame(self, index: int) -> Sample:
-        """The whole frame as stored. `sparse` is zero for depth cameras: the protocol samples it."""
+        """The whole frame as stored. Depth cameras without `sensors` have zero `sparse`: the protocol
+        samples it."""
         scene, frame, picture = self._frames[index]
         image = to_tensor(self._pixels(picture))
         if scene.is_lidar:
             sparse, target = self._lidar(scene, frame)
         else:
-            target = self._depth(scene, "depth", frame)
+            target = self._depth(scene, self.target if scene.has(self.target) else "depth", frame)
             if self.clean and scene.name.split("/")[0] in DAMAGED:
                 target = drop_speckles(target)
-            sparse = torch.zeros_like(target)
+            sparse = self._measured(scene, frame, index, target)
         if target.shape[-2:] != image.shape[-2:]:
             raise DatasetError(
                 f"{picture}: the image is {list(image.shape[-2:])} but its depth {list(target.shape[-2:])}"
@@ -168,6 +201,22 @@ class MixedDataset:
             name=self.names[index],
         )
 
+    def _measured(self, scene: Scene, frame: str, index: int, target: Tensor) -> Tensor:
+        """What the frame's sensor measured; nothing where the scene has none of the sensors wanted."""
+        there = [name for name in self.sensors if scene.has(name)]
+        if not there:
+            return torch.zeros_like(target)
+        name = there[index % len(there)]
+        sparse = self._depth(scene, name, frame)
+        if name == "lidar_raw" and self.lines is not None and self.lines < _LIDAR_RINGS:
+            sparse = sparse * self._kept_rings(scene, frame, self.lines)
+        return sparse
+
+    def _kept_rings(self, scene: Scene, frame: str, lines: int) -> Tensor:
+        """[H, W] whether a pixel was measured by one of every (64/lines)-th rings."""
+        ring = self._ring(scene.folder / "ring" / f"{frame}.png")
+        return torch.from_numpy((ring > 0) & (ring < 255) & ((ring - 1) % (_LIDAR_RINGS // lines) == 0))
+
     def _lidar(self, scene: Scene, frame: str) -> tuple[Tensor, Tensor]:
         """Measured rings and what to predict: the accumulated sweeps, or the rings held out."""
         sparse = self._depth(scene, f"lidar_{self.lidar}", frame)
@@ -175,8 +224,7 @@ class MixedDataset:
         lines = self.lines or (_LIDAR_RINGS if accumulated else _LIDAR_RINGS // 2)
         if lines == _LIDAR_RINGS:
             return sparse, self._depth(scene, "gt_accum" if accumulated else "lidar_filtered", frame)
-        ring = self._ring(scene.folder / "ring" / f"{frame}.png")
-        kept = torch.from_numpy((ring > 0) & (ring < 255) & ((ring - 1) % (_LIDAR_RINGS // lines) == 0))
+        kept = self._kept_rings(scene, frame, lines)
         if accumulated:
             return sparse * kept, self._depth(scene, "gt_accum", frame)
         return sparse * kept, self._depth(scene, "lidar_filtered", frame) * ~kept

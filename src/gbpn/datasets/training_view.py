@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -42,10 +42,20 @@ class TrainingView:
     def __init__(self, dataset: Dataset, augmentation: Augmentation, seed: int = 0) -> None:
         self.dataset, self.augmentation, self.seed = dataset, augmentation, seed
         self.epoch = 0
+        self._given = augmentation
+        self._size: tuple[int, int] | None = None
 
     def set_epoch(self, epoch: int) -> None:
         """Other crops, colours and measurements from here on; set it before workers start."""
         self.epoch = epoch
+
+    def set_size(self, size: tuple[int, int] | None) -> None:
+        """Crops of these rows and columns from here on; None: as the augmentation came."""
+        if size is None:
+            self.augmentation = self._given
+        elif size != self._size:
+            self.augmentation = replace(self._given, height=size[0], width=size[1])  # type: ignore[type-var]
+        self._size = size
 
     def __len__(self) -> int:
         return len(self.dataset)

@@ -29,6 +29,7 @@ from gbpn.evaluate.plots import all_plots
 from gbpn.evaluate.report import Report, rows
 from gbpn.evaluate.run import Line, Plan, run
 from gbpn.evaluate.settings import Setting
+from gbpn.evaluate.sharpness import depth_maps
 from gbpn.evaluate.submission import write_submission
 from gbpn.files.atomic import write_bytes, write_text
 from gbpn.files.guard import LONGEST_MESSAGE, shown
@@ -129,6 +130,8 @@ def _extras(plan: Plan, suite: suites.Suite, report: Report) -> tuple[dict[str, 
     if suite.name == "propagation":
         found = reaches(plan)
         return {title: table for title, table, _ in found}, [drawn for _, _, drawn in found]
+    if suite.surfaces:
+        return {"depth-like maps": depth_maps(plan)}, []
     if suite.judged:
         learned = [entry.name for entry in plan.entries if entry.kind == "weights"]
         return acceptance.tables(report.rows, learned), []
@@ -238,6 +241,7 @@ def _make_plan(request: Request, suite: suites.Suite) -> Plan:
         seeds=request.seeds or suite.seeds,
         limit=request.limit,
         batch=request.batch,
+        surfaces=suite.surfaces,
     )
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from gbpn.evaluate.run import Line, Plan
 from gbpn.evaluate.settings import Setting
 from gbpn.files.atomic import write_text
-from gbpn.metrics import ERRORS, UNCERTAINTIES, MetricTable, Scores
+from gbpn.metrics import ERRORS, SURFACES, UNCERTAINTIES, MetricTable, Scores
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -28,7 +28,7 @@ _NARROW = ("irmse", "delta_1.25")
 """Left out of these on a screen of 80 columns."""
 
 _UNITS = {"irmse": "1/m", "imae": "1/m", "nll": "nats"} | dict.fromkeys(
-    ("rmse", "mae", "ause", "std", "rmse_drop_1pct", "rmse_drop_5pct"), "m"
+    ("rmse", "mae", "ause", "std", "rmse_drop_1pct", "rmse_drop_5pct", "rmse_edges", "rmse_away"), "m"
 )
 """Fractions have none."""
 
@@ -61,6 +61,7 @@ class Row:
             "pixels": self.table.pixels,
             "measurements": self.measurements,
             **{name: values.get(name) for name in (*ERRORS, *UNCERTAINTIES)},
+            **{name: values[name] for name in SURFACES if name in values},
             "failed": len(self.failed),
         }
 
@@ -175,6 +176,8 @@ class Report:
         names = [name for name in _COLUMNS if name in have]
         if self.suite == "confidence":
             names = ["rmse", *(name for name in UNCERTAINTIES if name in have)]
+        if any(name in have for name in SURFACES):
+            names = ["rmse", *(name for name in SURFACES if name in have)]
         return names + (["observed"] if partial else [])
 
     def terminal(self) -> Table:
@@ -248,7 +251,9 @@ def _row(method: str, setting: dict[str, Any], lines: list[Line]) -> Row:
 
 def header(name: str, units: bool = True) -> str:
     """How a table calls a metric: `RMSE [m]`, `δ1.02`."""
-    words = {"rel": "REL", "ause": "AUSE", "nll": "NLL", "std": "mean σ"}
+    words = {"rel": "REL", "ause": "AUSE", "nll": "NLL", "std": "mean σ", "correlation": "correlation"}
+    words |= {"rmse_edges": "RMSE at edges", "rmse_away": "RMSE away", "normal_degrees": "normals [°]"}
+    words |= {f"pattern_{n}": f"pattern of {n} [× truth]" for n in (2, 4)}
     if name.startswith("delta_"):
         text = "δ" + name.removeprefix("delta_")
     elif name.startswith("coverage_"):

@@ -54,6 +54,8 @@ class Plan:
     """How often each frame is measured anew; averaged."""
     limit: int | None = None
     """At most this many frames, spread evenly over the dataset."""
+    surfaces: bool = False
+    """Whether normals, edges and patterns are measured too."""
     batch: int = 1
     """Frames given to a method at once; changes speed, not numbers."""
 
@@ -195,6 +197,7 @@ class Worker:
             # The logit ranks pixels as the confidence does, without the sigmoid's rounding to 1.
             confidence=answer.confidence_logit.cpu() if answer.ranked else None,
             std=answer.std.cpu() if answer.calibrated else None,
+            cameras=torch.stack([sample.intrinsics for sample in samples]) if self.plan.surfaces else None,
             names=[f"{sample.name}#{task.seed}" for sample in samples],
         )
         return [
@@ -270,6 +273,7 @@ def _identity(plan: Plan, names: list[str]) -> dict[str, Any]:
         "options": {k: list(v) if isinstance(v, tuple) else v for k, v in plan.options.items()},
         "frames": hashlib.sha256("\n".join(names).encode()).hexdigest(),
         "methods": {entry.name: entry.identity for entry in plan.entries},
+        **({"surfaces": True} if plan.surfaces else {}),
     }
 
 

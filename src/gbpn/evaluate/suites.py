@@ -40,6 +40,8 @@ class Suite:
     """Whether the paper's rows stand in the table of errors."""
     as_used: bool = False
     """Whether weights run as `gbpn complete` runs them, see `methods.Entry.as_used`."""
+    surfaces: bool = False
+    """Whether normals, edges and patterns are measured too, and the depth-like map by itself."""
     judged: bool = False
     """Whether `acceptance.tables` take the place of the table of errors on the screen."""
 
@@ -121,6 +123,15 @@ SUITES: dict[str, Suite] = {
             published=False,
             as_used=True,
             judged=True,
+        ),
+        Suite(
+            name="sharpness",
+            about="How surfaces lie, how sharp edges are, what pattern lies on them: for exact depth.",
+            settings=tuple(Setting(points=n) for n in (10, 40, 100, 500)),
+            axis="points",
+            methods=("linear",),
+            published=False,
+            surfaces=True,
         ),
         Suite(
             name="confidence",

@@ -10,15 +10,17 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from gbpn.camera.pinhole import require_camera
 from gbpn.errors import DatasetError, InputError
 from gbpn.files.guard import reading, shown
 from gbpn.formats.arrays import read_npy
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 __all__ = [
     "SensorCalibration",
@@ -64,6 +66,8 @@ def _named(path: Path, numbers: np.ndarray) -> Tensor:
 
 def intrinsics_of(numbers: np.ndarray) -> Tensor:
     """[3, 3] float32 from fx fy cx cy, 3×3, 3×4 (KITTI P; the last column is dropped) or 4×4 numbers."""
+    import torch
+
     flat = np.asarray(numbers, dtype=np.float64).reshape(-1)
     if flat.size == 4:
         fx, fy, cx, cy = flat
@@ -87,6 +91,8 @@ def read_extrinsics(path: str | Path) -> Tensor:
 
 def rigid_transform(path: Path, numbers: np.ndarray) -> Tensor:
     """[4, 4] float64 of 12 (3×4) or 16 numbers that turn and move; `path` is named in the error."""
+    import torch
+
     matrix = np.eye(4)
     matrix[: numbers.size // 4] = numbers.reshape(-1, 4)
     _require_rigid(path, matrix)
@@ -148,6 +154,8 @@ def kitti_calibration(path: str | Path, camera: int = 2) -> SensorCalibration:
 
 
 def _kitti_calibration(path: Path, camera: int) -> SensorCalibration:
+    import torch
+
     table = _read_kitti_table(path)
     projection = table.get(f"P_rect_{camera:02}", table.get(f"P{camera}"))
     if projection is None or projection.size != 12:

@@ -14,11 +14,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from gbpn.camera.lens import Lens
 from gbpn.camera.pinhole import require_camera
@@ -27,6 +25,9 @@ from gbpn.files.guard import reading, shown
 from gbpn.formats.arrays import numeric
 from gbpn.formats.calibration import intrinsics_of, read_extrinsics, read_intrinsics, rigid_transform
 from gbpn.formats.structured_files import STRUCTURED, read_structured
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 __all__ = [
     "CAMERA_FILES",
@@ -294,6 +295,8 @@ def _values(entry: Any) -> Any:
 
 
 def _matrix(values: Any) -> Tensor:
+    import torch
+
     numbers = numeric(values).astype(np.float64).reshape(-1)
     if numbers.size == 4:
         return intrinsics_of(numbers).double()

@@ -11,17 +11,18 @@ import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from gbpn.camera.lens import Lens
 from gbpn.camera.pinhole import fitted_intrinsics
 from gbpn.errors import DatasetError, InputError
 from gbpn.files.atomic import checksum
 from gbpn.files.guard import reading, require_size, shown
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 __all__ = [
     "MODELS",
@@ -159,6 +160,8 @@ def sparse_view(
 
     What the model says of the camera and of its size is checked before memory is taken for it.
     """
+    import torch
+
     camera = _checked(picture, _camera(model, picture) if camera is None else camera)
     focal_x, focal_y, centre_x, centre_y = _pinhole(camera)
     intrinsics = torch.tensor(
@@ -215,6 +218,8 @@ def _view(
     camera: Camera,
     lens: Lens | None,
 ) -> SparseView:
+    import torch
+
     focal_x, focal_y, centre_x, centre_y = _pinhole(camera)
     records = [model.points[number] for number in np.unique(picture.points) if number in model.points]
     table = np.array(records).reshape(-1, 4)

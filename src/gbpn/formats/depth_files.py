@@ -9,19 +9,20 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 from PIL import Image
-from torch import Tensor
 
 from gbpn.errors import BackendError, DatasetError, InputError
 from gbpn.files.atomic import replacing
 from gbpn.files.guard import most_pixels, reading, require_size, shown
 from gbpn.formats.arrays import read_npy, read_npz
 from gbpn.formats.images import open_picture
-from gbpn.measurements.plausible import FARTHEST_PLAUSIBLE, KITTI_SCALE, MILLIMETRES, NEAREST_PLAUSIBLE
+from gbpn.measurements.scales import FARTHEST_PLAUSIBLE, KITTI_SCALE, MILLIMETRES, NEAREST_PLAUSIBLE
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 __all__ = [
     "FARTHEST_PLAUSIBLE",
@@ -32,6 +33,7 @@ __all__ = [
     "implausible",
     "likely_scale",
     "read_depth",
+    "read_stored",
     "require_scale",
     "write_depth",
 ]
@@ -53,18 +55,10 @@ def read_depth(
     Negative values are dropped like other marks for "nothing here", or with drop_negative=False an error.
     `judge` warns of depths that do not look like metres; callers that look themselves switch it off.
     """
+    import torch
+
     path = Path(path)
-    require_scale(scale)
-    stored = _read_array(path)
-    if stored.ndim == 3 and 1 in (stored.shape[0], stored.shape[-1]):
-        stored = stored.reshape(stored.shape[1:] if stored.shape[0] == 1 else stored.shape[:2])
-    if stored.ndim != 2:
-        raise DatasetError(f"{path}: a depth map is [H, W]; got {list(stored.shape)}")
-    if scale is None and np.issubdtype(stored.dtype, np.integer):
-        raise InputError(
-            f"{path} holds integers without a unit: give the scale (metres = value / scale), "
-            f"1000 for millimetres, 256 for KITTI; {likely_scale(stored)}"
-        )
+    stored = read_stored(path, scale)
     with np.errstate(over="ignore"):  # what is beyond float32 becomes infinite, which means not measured
         depth = stored.astype(np.float32)
         if scale is not None and scale != 1:
@@ -80,6 +74,22 @@ def read_depth(
     if judge:
         _warn_if_implausible(path, depth, scale)
     return torch.from_numpy(depth)[None]
+
+
+def read_stored(path: Path, scale: float | None = None) -> np.ndarray:
+    """[H, W] as the file has it, in metres × `scale`; integers without a scale are refused."""
+    require_scale(scale)
+    stored = _read_array(path)
+    if stored.ndim == 3 and 1 in (stored.shape[0], stored.shape[-1]):
+        stored = stored.reshape(stored.shape[1:] if stored.shape[0] == 1 else stored.shape[:2])
+    if stored.ndim != 2:
+        raise DatasetError(f"{path}: a depth map is [H, W]; got {list(stored.shape)}")
+    if scale is None and np.issubdtype(stored.dtype, np.integer):
+        raise InputError(
+            f"{path} holds integers without a unit: give the scale (metres = value / scale), "
+            f"1000 for millimetres, 256 for KITTI; {likely_scale(stored)}"
+        )
+    return stored
 
 
 def likely_scale(stored: np.ndarray) -> str:
@@ -197,7 +207,7 @@ def implausible(depth: np.ndarray) -> str | None:
     measured = depth[depth > 0]
     found = f"depths from {measured.min():.4g} to {highest:.4g} m (median {np.median(measured):.4g})"
     if np.median(measured) > FARTHEST_PLAUSIBLE:
-        return f"{found}: millimetres read as metres? Give scale=1000"
+        return f"{found}: millimetres read as metres? Then their scale is 1000 (--scale 1000)"
     if highest < NEAREST_PLAUSIBLE:
         return f"{found}: the scale looks too large; metres = value / scale"
     return None

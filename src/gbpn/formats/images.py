@@ -10,15 +10,16 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 from PIL import ExifTags, Image, ImageOps
-from torch import Tensor
 
 from gbpn.files.atomic import replacing
 from gbpn.files.guard import BoundedFile, most_pixels, reading, require_size
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 __all__ = [
     "KINDS",
@@ -125,6 +126,8 @@ def write_image(path: str | Path, image: Tensor) -> None:
 
 def to_tensor(pixels: np.ndarray) -> Tensor:
     """[H, W, 3] uint8 or uint16 → [3, H, W] float32 in [0, 1]."""
+    import torch
+
     most = np.iinfo(pixels.dtype).max
     planes = np.ascontiguousarray(pixels.transpose(2, 0, 1))
     if planes.dtype != np.uint8:
@@ -134,5 +137,7 @@ def to_tensor(pixels: np.ndarray) -> Tensor:
 
 def to_pixels(image: Tensor) -> np.ndarray:
     """[3, H, W] in [0, 1] → [H, W, 3] uint8, rounded."""
+    import torch
+
     scaled = image.detach().cpu().clamp(0, 1).mul(255).round().to(torch.uint8)
     return np.ascontiguousarray(scaled.permute(1, 2, 0).numpy())

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-
-import torch
-from torch import Tensor
+from typing import TYPE_CHECKING
 
 from gbpn.errors import DatasetError
 from gbpn.files.guard import reading, shown
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 __all__ = ["COLUMNS", "POINT_TABLES", "read_point_table"]
 
@@ -31,6 +32,8 @@ def read_point_table(path: Path) -> Tensor:
 
 
 def _rows(path: Path, lines: list[str]) -> Tensor:
+    import torch
+
     rows: list[list[float]] = []
     names: list[str] = []
     for number, line in enumerate(lines, 1):

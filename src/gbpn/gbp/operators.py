@@ -21,6 +21,7 @@ from torch import Tensor
 
 from gbpn.kernels import memory as kept_memory
 from gbpn.kernels.backends import native
+from gbpn.kernels.torch_operators import operator
 
 __all__ = [
     "EDGES",
@@ -133,7 +134,7 @@ def tape_planes(edges: int, learned: bool, steps: int, tape: str) -> int:
     return 8 * edges + (2 * steps if learned else 0)
 
 
-@torch.library.custom_op("gbpn::infer", mutates_args=(), schema=f"({_FIELD}, {_PLAN}) -> {_tensors(7)}")
+@operator("infer", schema=f"({_FIELD}, {_PLAN}) -> {_tensors(7)}")
 def infer(*arguments: Any) -> tuple[Tensor, ...]:
     """Belief pair, local pair, non-local pair, tape."""
     outputs = _outcome(kept_memory.empty, *arguments)
@@ -174,9 +175,8 @@ def _outcome(empty: Callable[[Sequence[int], Tensor], Tensor], *arguments: Any) 
     )
 
 
-@torch.library.custom_op(
-    "gbpn::infer_adjoint",
-    mutates_args=(),
+@operator(
+    "infer_adjoint",
     schema=f"({_FIELD}, Tensor?[] cotangents, Tensor[] outcome, {_PLAN}) -> {_tensors(_COUNT)}",
 )
 def infer_adjoint(*arguments: Any) -> tuple[Tensor, ...]:
@@ -234,9 +234,8 @@ _SWEEP = (*_BASE, *_PAIR, *EDGES)
 _SWEEP_TENSORS = _arguments(_SWEEP)
 
 
-@torch.library.custom_op(
-    "gbpn::sweep",
-    mutates_args=(),
+@operator(
+    "sweep",
     schema=f"({_SWEEP_TENSORS}, int direction, float reweighting) -> (Tensor, Tensor)",
 )
 def sweep(*arguments: Any) -> tuple[Tensor, Tensor]:
@@ -259,9 +258,8 @@ def _sweep_shapes(*arguments: Any) -> tuple[Tensor, Tensor]:
     return arguments[2].new_empty(arguments[2].shape), arguments[3].new_empty(arguments[3].shape)
 
 
-@torch.library.custom_op(
-    "gbpn::sweep_adjoint",
-    mutates_args=(),
+@operator(
+    "sweep_adjoint",
     schema=(
         f"({_SWEEP_TENSORS}, Tensor?[] cotangents, Tensor[] after, int direction, float reweighting) "
         f"-> {_tensors(7)}"
@@ -307,9 +305,7 @@ _STEP = (*_BASE, *_PAIR, *_LEARNED_EDGES)
 _STEP_TENSORS = _arguments(_STEP)
 
 
-@torch.library.custom_op(
-    "gbpn::nonlocal_step", mutates_args=(), schema=f"({_STEP_TENSORS}, float reweighting) -> (Tensor, Tensor)"
-)
+@operator("nonlocal_step", schema=f"({_STEP_TENSORS}, float reweighting) -> (Tensor, Tensor)")
 def nonlocal_step(*arguments: Any) -> tuple[Tensor, Tensor]:
     """The new sum of messages [B, 1, H, W]; arguments as `gbpn.gbp.reference.nonlocal_step`."""
     results = [kept_memory.empty(x.shape, like=x) for x in arguments[2:4]]
@@ -327,9 +323,8 @@ def _nonlocal_shapes(*arguments: Any) -> tuple[Tensor, Tensor]:
     return arguments[2].new_empty(arguments[2].shape), arguments[3].new_empty(arguments[3].shape)
 
 
-@torch.library.custom_op(
-    "gbpn::nonlocal_step_adjoint",
-    mutates_args=(),
+@operator(
+    "nonlocal_step_adjoint",
     schema=f"({_STEP_TENSORS}, Tensor?[] cotangents, float reweighting) -> {_tensors(8)}",
 )
 def _nonlocal_step_adjoint(*arguments: Any) -> tuple[Tensor, ...]:

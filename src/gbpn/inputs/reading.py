@@ -19,7 +19,7 @@ from PIL import Image
 from torch import Tensor
 
 from gbpn.camera.lens import Lens, undistorted_picture
-from gbpn.camera.pinhole import USUAL_FOCAL, default_intrinsics, fitted_intrinsics
+from gbpn.camera.pinhole import FocalLength, default_intrinsics, fitted_intrinsics
 from gbpn.errors import InputError
 from gbpn.files.guard import most_pixels, require_size, shown, taking
 from gbpn.formats.arrays import numeric, read_npz
@@ -48,8 +48,6 @@ UNDISTORTED = "the lens distortion is removed: depth and outputs are those of th
 
 _LONGEST_STRIP = 256
 """Length by width of the longest picture that is completed: a scanner of 16 lines fits."""
-_FULL_FRAME_WIDTH = 36.0
-"""Millimetres; EXIF gives focal lengths as if the sensor were this wide."""
 _EXIF_FOCAL_35MM, _EXIF_FOLDER = 0xA405, 0x8769
 
 
@@ -242,9 +240,13 @@ def as_camera(
     """[3, 3] float32, a lens if there is one, and a notice if the camera had to be guessed or looks odd.
 
     Four numbers fx, fy, cx, cy; a 3×3 matrix; a file, see `formats.camera_files`, of which `number` chooses
-    the camera of a Kalibr chain; or None: the focal length that the picture file's EXIF gives, else a field
-    of view of 60° across the longer side. In pixels or shares of the size.
+    the camera of a Kalibr chain; "26mm", see `FocalLength`; or None: the focal length that the picture
+    file's EXIF gives, else a field of view of 60° across the longer side. In pixels or shares of the size.
     """
+    if isinstance(intrinsics, str):
+        intrinsics = FocalLength.of(intrinsics) or intrinsics
+    if isinstance(intrinsics, FocalLength):
+        return intrinsics.matrix(height, width), None, None
     if intrinsics is not None:
         with taking("intrinsics", "fx, fy, cx, cy, a 3×3 matrix or a file of either"):
             if isinstance(intrinsics, str | os.PathLike):
@@ -272,16 +274,16 @@ def _file_camera(
 def _guessed(image: Any, height: int, width: int) -> tuple[Tensor, str]:
     """The camera of a picture of which nothing was said."""
     guess = default_intrinsics(height, width)
-    focal = _exif_focal(image, max(height, width))
+    focal = _exif_focal(image)
     if focal is None:
         told = "camera not given: a field of view of 60° along the longer side is assumed"
         return guess, f"{told} (give intrinsics to be exact)"
-    guess[0, 0] = guess[1, 1] = focal
-    return guess, f"camera from EXIF: focal length {focal:.0f} pixels"
+    matrix = focal.matrix(height, width)
+    return matrix, f"camera from EXIF: focal length {float(matrix[0, 0]):.0f} pixels"
 
 
-def _exif_focal(image: Any, longer_side: int) -> float | None:
-    """Focal length in pixels from a picture's 35 mm equivalent, if it has one."""
+def _exif_focal(image: Any) -> FocalLength | None:
+    """A picture's 35 mm equivalent, if it has a usual one."""
     try:
         if isinstance(image, str | os.PathLike):
             with open_picture(Path(image)) as picture:
@@ -290,12 +292,9 @@ def _exif_focal(image: Any, longer_side: int) -> float | None:
             exif = image.getexif()
         else:
             return None
-        equivalent = float(exif.get_ifd(_EXIF_FOLDER).get(_EXIF_FOCAL_35MM) or 0)
+        return FocalLength(millimetres=float(exif.get_ifd(_EXIF_FOLDER).get(_EXIF_FOCAL_35MM) or 0))
     except Exception:  # damaged EXIF is no reason to refuse the picture
         return None
-    low, high = USUAL_FOCAL
-    focal = equivalent / _FULL_FRAME_WIDTH
-    return focal * longer_side if low <= focal <= high else None
 
 
 def _plain(tensor: Tensor) -> Tensor:

@@ -14,8 +14,15 @@ from gbpn.files.guard import shown
 from gbpn.formats.arrays import read_npy
 from gbpn.formats.images import to_tensor
 from gbpn.inputs.frame import FrameInputs
-from gbpn.jobs.pairing import Job, files, left_out_in_time, require_distinct, require_one_pair
-from gbpn.jobs.sources import MEASUREMENTS, Sensor
+from gbpn.jobs.pairing import (
+    MEASUREMENTS,
+    Job,
+    files,
+    left_out_in_time,
+    require_distinct,
+    require_one_pair,
+)
+from gbpn.jobs.sources import Sensor
 from gbpn.recordings import timestamps
 from gbpn.recordings.video import Video, write_video
 from gbpn.show import pictures

@@ -6,24 +6,36 @@ import glob
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gbpn.errors import InputError
+from gbpn.formats.colmap_layout import model_folders
 from gbpn.formats.images import SUFFIXES
-from gbpn.inputs.frame import FrameInputs
-from gbpn.jobs.sources import MEASUREMENTS
+from gbpn.formats.point_tables import POINT_TABLES
 from gbpn.recordings import timestamps
 
+if TYPE_CHECKING:
+    from gbpn.inputs.frame import FrameInputs
+
 __all__ = [
+    "CLOUDS",
+    "MEASUREMENTS",
     "Job",
     "files",
     "jobs_in_time",
     "jobs_of_associations",
     "jobs_of_project",
     "left_out_in_time",
+    "plan",
     "require_distinct",
     "require_one_pair",
 ]
+
+_DEPTH_FILES = (".png", ".tif", ".tiff", ".npy", ".npz", ".exr")
+CLOUDS = (".bin", ".ply", ".pcd", ".las", ".laz")
+"""Suffixes of point clouds."""
+MEASUREMENTS = (*_DEPTH_FILES, *CLOUDS, *POINT_TABLES)
+"""Suffixes of files that can hold the measurements of one frame."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,6 +55,73 @@ class Job:
     """How to read it, where it is part of a recording instead of a file of its own."""
     settings: dict[str, Any] = field(default_factory=dict)
     """What its answer depends on besides the files and the settings of the run."""
+
+
+def plan(
+    images: str,
+    sparse: str | None,
+    *,
+    others: bool = False,
+    by_order: bool = False,
+    tolerance: float | None = None,
+) -> list[Job]:
+    """Pair images with measurements: a file with a file, folders and globs by name (or by order, or in time).
+
+    others     measurements come from elsewhere as well, so an image may have no file of its own
+    tolerance  seconds: the names are times, and the nearest measurement within this is taken
+
+    A list of TUM's associations gives both; a COLMAP project gives measurements, its pictures may be in
+    subfolders.
+    """
+    if sparse is None and Path(images).suffix == ".txt":
+        return jobs_of_associations(Path(images))
+    if sparse is not None and model_folders(sparse):
+        return jobs_of_project(images)
+    if tolerance is not None and sparse is not None:
+        return jobs_in_time(images, sparse, tolerance)
+    pictures = files(images, SUFFIXES, "image")
+    single = Path(images).is_file()
+    if sparse is None:
+        if not others:
+            raise InputError("measurements are needed: a SPARSE file or folder, or --points x,y,depth")
+        pairs: list[tuple[Path, Path | None]] = [(picture, None) for picture in pictures]
+    elif single and not Path(sparse).is_dir():
+        pairs = [(pictures[0], files(sparse, MEASUREMENTS, "sparse depth")[0])]
+    elif not single and Path(sparse).is_file():
+        raise InputError(
+            f"{len(pictures)} images and one file {sparse}: give a folder with one file per image"
+        )
+    else:
+        pairs = _paired(pictures, files(sparse, MEASUREMENTS, "sparse depth"), by_order, single)
+    frames = [
+        Job(image=image, sparse=file, name=image.stem, problem="" if file or others else "no sparse depth")
+        for image, file in pairs
+    ]
+    require_distinct(frames)
+    return frames
+
+
+def _paired(
+    images: list[Path], files: list[Path], by_order: bool, single: bool
+) -> list[tuple[Path, Path | None]]:
+    if by_order:
+        if len(images) != len(files):
+            raise InputError(
+                f"--by-order needs as many images as sparse depths; got {len(images)}, {len(files)}"
+            )
+        return list(zip(images, files, strict=True))
+    named: dict[str, Path] = {}
+    for file in files:
+        if file.stem in named:
+            raise InputError(f"two measurements for one image: {named[file.stem]} and {file}")
+        named[file.stem] = file
+    pairs = [(image, named.get(image.stem)) for image in images]
+    if not any(file for _, file in pairs) or (single and pairs[0][1] is None):
+        raise InputError(
+            f"no sparse depth has the name of its image: {images[0].name} and {files[0].name}: "
+            "name them alike, or pair them with --by-order, or times with --pair nearest"
+        )
+    return pairs
 
 
 def files(where: str, suffixes: Sequence[str], what: str, *, nested: bool = False) -> list[Path]:

@@ -83,7 +83,8 @@ def _camera(
     if isinstance(sensor.intrinsics, Path):
         camera, notice = resized(read_camera(sensor.intrinsics, number=sensor.camera), height, width)
     elif sensor.intrinsics is not None:
-        camera, notice = CameraFile(intrinsics=sensor.intrinsics.double()), None
+        matrix, _, notice = as_camera(sensor.intrinsics, None, height, width)
+        camera = CameraFile(intrinsics=matrix.double())
     elif frame.camera is not None:
         camera, notice = resized(frame.camera, height, width)
     elif frame.points is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
@@ -17,18 +18,16 @@ import numpy as np
 from gbpn.answer.completed import CompletedDepth, output_names
 from gbpn.errors import GbpnError, InputError
 from gbpn.files.atomic import checksum, remove_leftovers, write_text
-from gbpn.formats.colmap_layout import model_folders
-from gbpn.formats.images import SUFFIXES, write_image
+from gbpn.formats.images import write_image
 from gbpn.inputs.frame import FrameInputs
 from gbpn.inputs.reading import UNDISTORTED
-from gbpn.jobs import pairing
 from gbpn.jobs.pairing import Job
-from gbpn.jobs.sources import MEASUREMENTS, Sensor
+from gbpn.jobs.sources import Sensor
 from gbpn.measurements.validity import measured
 from gbpn.predict.completer import DepthCompleter
 from gbpn.sigma.limit import SigmaLimit
 
-__all__ = ["FULL", "LONGEST_MESSAGE", "Glance", "Job", "Outcome", "Run", "plan"]
+__all__ = ["FULL", "LONGEST_MESSAGE", "Glance", "Job", "Outcome", "Run"]
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 """Errors of writing that every further frame would meet too."""
@@ -90,73 +89,6 @@ class Outcome:
     """Where it was written now."""
 
 
-def plan(
-    images: str,
-    sparse: str | None,
-    *,
-    others: bool = False,
-    by_order: bool = False,
-    tolerance: float | None = None,
-) -> list[Job]:
-    """Pair images with measurements: a file with a file, folders and globs by name (or by order, or in time).
-
-    others     measurements come from elsewhere as well, so an image may have no file of its own
-    tolerance  seconds: the names are times, and the nearest measurement within this is taken
-
-    A list of TUM's associations gives both; a COLMAP project gives measurements, its pictures may be in
-    subfolders.
-    """
-    if sparse is None and Path(images).suffix == ".txt":
-        return pairing.jobs_of_associations(Path(images))
-    if sparse is not None and model_folders(sparse):
-        return pairing.jobs_of_project(images)
-    if tolerance is not None and sparse is not None:
-        return pairing.jobs_in_time(images, sparse, tolerance)
-    pictures = pairing.files(images, SUFFIXES, "image")
-    single = Path(images).is_file()
-    if sparse is None:
-        if not others:
-            raise InputError("measurements are needed: a SPARSE file or folder, or --points x,y,depth")
-        pairs: list[tuple[Path, Path | None]] = [(picture, None) for picture in pictures]
-    elif single and not Path(sparse).is_dir():
-        pairs = [(pictures[0], pairing.files(sparse, MEASUREMENTS, "sparse depth")[0])]
-    elif not single and Path(sparse).is_file():
-        raise InputError(
-            f"{len(pictures)} images and one file {sparse}: give a folder with one file per image"
-        )
-    else:
-        pairs = _paired(pictures, pairing.files(sparse, MEASUREMENTS, "sparse depth"), by_order, single)
-    frames = [
-        Job(image=image, sparse=file, name=image.stem, problem="" if file or others else "no sparse depth")
-        for image, file in pairs
-    ]
-    pairing.require_distinct(frames)
-    return frames
-
-
-def _paired(
-    images: list[Path], files: list[Path], by_order: bool, single: bool
-) -> list[tuple[Path, Path | None]]:
-    if by_order:
-        if len(images) != len(files):
-            raise InputError(
-                f"--by-order needs as many images as sparse depths; got {len(images)}, {len(files)}"
-            )
-        return list(zip(images, files, strict=True))
-    named: dict[str, Path] = {}
-    for file in files:
-        if file.stem in named:
-            raise InputError(f"two measurements for one image: {named[file.stem]} and {file}")
-        named[file.stem] = file
-    pairs = [(image, named.get(image.stem)) for image in images]
-    if not any(file for _, file in pairs) or (single and pairs[0][1] is None):
-        raise InputError(
-            f"no sparse depth has the name of its image: {images[0].name} and {files[0].name}: "
-            "name them alike, or pair them with --by-order, or times with --pair nearest"
-        )
-    return pairs
-
-
 @dataclass(frozen=True, kw_only=True)
 class Run:
     """Complete frames into a folder."""
@@ -176,15 +108,16 @@ class Run:
         """Raise if an output would replace an input, or the folder cannot be one."""
         if self.output.exists() and not self.output.is_dir():
             raise InputError(f"{self.output} is a file: -o wants a folder")
-        place = self.output.resolve()
-        if len(frames) > 1 and any(frame.image.parent.resolve() == place for frame in frames):
+        # realpath, since resolve() raises on the loop of links that one frame may be
+        place = os.path.realpath(self.output)
+        if len(frames) > 1 and any(os.path.realpath(frame.image.parent) == place for frame in frames):
             raise InputError(f"{self.output} holds the images: another -o keeps results from becoming inputs")
-        inputs = {path.resolve() for frame in frames for path in (frame.image, frame.sparse) if path}
+        inputs = {os.path.realpath(path) for frame in frames for path in (frame.image, frame.sparse) if path}
         calibrated = self.completer.model.calibration is not None
         for frame in frames:
             names = output_names(frame.name, calibrated=calibrated, cloud=self.cloud, also=self.also)
             for name in (*names, f"{frame.name}.json"):
-                if (self.output / name).resolve() in inputs:
+                if os.path.realpath(self.output / name) in inputs:
                     raise InputError(f"{self.output / name} is an input and would be overwritten: other -o")
 
     def all(self, frames: Sequence[Job], workers: int = 1) -> Iterator[Outcome]:
@@ -294,12 +227,13 @@ class Run:
 
 
 def _state(path: Path) -> list[Any]:
-    """Name, size and time of a file: what changes when it does."""
+    """Name, size and checksum of a file: what changes when it does, whatever its time says."""
     try:
-        status = path.stat()
+        if not path.is_file():
+            raise InputError(f"{path}: no ordinary file")
+        return [path.name, *_contents(path).values()]
     except OSError as error:
         raise InputError(f"{path}: {error.strerror or error}") from error
-    return [path.name, status.st_size, status.st_mtime_ns]
 
 
 def _points(result: CompletedDepth) -> list[str]:

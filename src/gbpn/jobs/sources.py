@@ -7,34 +7,29 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from gbpn.camera.lens import Lens, undistorted_picture
-from gbpn.camera.pinhole import fitted_intrinsics
+from gbpn.camera.pinhole import FocalLength, fitted_intrinsics
 from gbpn.errors import InputError
 from gbpn.files.atomic import checksum
 from gbpn.formats import colmap
-from gbpn.formats.calibration import intrinsics_of, kitti_calibration
-from gbpn.formats.camera_files import CAMERA_FILES, read_transform, require_camera_file
+from gbpn.formats.calibration import kitti_calibration
+from gbpn.formats.camera_files import read_transform
 from gbpn.formats.colmap_layout import registered
 from gbpn.formats.depth_files import require_scale
 from gbpn.formats.images import orientation_notice
 from gbpn.formats.point_clouds import read_rated_points
-from gbpn.formats.point_tables import POINT_TABLES
 from gbpn.inputs.frame import FrameInputs
 from gbpn.inputs.measurements import DepthSensor, Measurements, rated, undistorted_measurements
 from gbpn.inputs.reading import UNDISTORTED, as_camera, as_image, as_measurements
+from gbpn.jobs.pairing import CLOUDS
 from gbpn.measurements.validity import measured
 from gbpn.sensors.projection import points_to_sparse, project_values, remove_see_through
 
-__all__ = ["MEASUREMENTS", "Readings", "Sensor", "parse_intrinsics", "parse_point"]
+__all__ = ["Readings", "Sensor"]
 
-_DEPTH_FILES = (".png", ".tif", ".tiff", ".npy", ".npz", ".exr")
-_CLOUDS = (".bin", ".ply", ".pcd", ".las", ".laz")
-MEASUREMENTS = (*_DEPTH_FILES, *_CLOUDS, *POINT_TABLES)
-"""Suffixes of files that can hold the measurements of one frame."""
 _KITTI_CAMERA = 2
 """The left colour camera."""
 
@@ -58,8 +53,8 @@ class Sensor:
     """x, y, depth, added to every frame."""
     scale: float | None = None
     """What depth files are divided by."""
-    intrinsics: Tensor | Path | None = None
-    """[3, 3], a file, or None: EXIF, else a stated default."""
+    intrinsics: Tensor | FocalLength | Path | None = None
+    """[3, 3], millimetres, a file, or None: EXIF, else a stated default."""
     extrinsics: Path | None = None
     """File with the cloud-to-camera matrix."""
     calib: Path | None = None
@@ -76,7 +71,7 @@ class Sensor:
     """Of the measurements: metres, a share such as "1%", or a file or folder of maps."""
     confidence: Path | None = None
     """File or folder of maps, see `formats.confidence_files`."""
-    depth_camera: Tensor | Path | None = None
+    depth_camera: Tensor | FocalLength | Path | None = None
     """Intrinsics of a depth camera that is not the colour camera."""
     depth_extrinsics: Path | None = None
     """File with the matrix depth camera to colour camera."""
@@ -171,7 +166,7 @@ class Sensor:
 
     def _is_cloud(self, sparse: Path) -> bool:
         located = self.calib is not None or self.extrinsics is not None
-        return sparse.suffix.lower() in _CLOUDS or (located and sparse.suffix.lower() == ".npy")
+        return sparse.suffix.lower() in CLOUDS or (located and sparse.suffix.lower() == ".npy")
 
     def _from_cloud(
         self, cloud: Path, image: Path, height: int, width: int
@@ -250,26 +245,3 @@ def _file_of(place: Path, frame: Path, option: str) -> Path:
     if len(found) != 1:
         raise InputError(f"{option} {place}: wanted one file called {frame.stem}; got {len(found)}")
     return found[0]
-
-
-def parse_point(text: str) -> tuple[float, float, float]:
-    """ "x,y,depth"."""
-    try:
-        x, y, depth = (float(word) for word in text.replace(",", " ").split())
-    except ValueError:
-        raise InputError(f"--points wants x,y,depth such as 120,80,2.5; got {text!r}") from None
-    return x, y, depth
-
-
-def parse_intrinsics(text: str | None) -> Tensor | Path | None:
-    """ "fx,fy,cx,cy", or a file with that or a matrix, which must be readable now."""
-    if text is None:
-        return None
-    if (path := Path(text)).is_file() or path.suffix.lower() in CAMERA_FILES:
-        require_camera_file(path)
-        return path
-    try:
-        numbers: Any = [float(word) for word in text.replace(",", " ").split()]
-    except ValueError:
-        raise InputError(f"--intrinsics wants fx,fy,cx,cy or a file; got {text!r}") from None
-    return intrinsics_of(np.array(numbers))

@@ -13,25 +13,11 @@ from torch import Tensor
 
 from gbpn.distribution import DepthDistribution
 from gbpn.errors import InputError
+from gbpn.measurements.scales import FARTHEST_PLAUSIBLE, KITTI_SCALE, MILLIMETRES, NEAREST_PLAUSIBLE
 from gbpn.measurements.validity import measured
 
-__all__ = [
-    "FARTHEST_PLAUSIBLE",
-    "KITTI_SCALE",
-    "MILLIMETRES",
-    "NEAREST_PLAUSIBLE",
-    "kept_promises",
-    "without_implausible",
-]
+__all__ = ["kept_promises", "without_implausible"]
 
-MILLIMETRES = 1000.0
-"""Scale of depth cameras' 16-bit PNGs."""
-KITTI_SCALE = 256.0
-"""Scale of KITTI's and VOID's 16-bit PNGs."""
-FARTHEST_PLAUSIBLE = 250.0
-"""Metres; a median beyond this is a wrong scale rather than a scene."""
-NEAREST_PLAUSIBLE = 0.02
-"""Metres; a maximum below this is a wrong scale rather than a scene."""
 _LARGEST_INTEGER, _LARGEST_HALF = 65535.0, 65504.0
 """The largest numbers of 16 bits: integers, and floating point."""
 _REACH = 1000.0

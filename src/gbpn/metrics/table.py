@@ -15,6 +15,7 @@ from torch import Tensor
 
 from gbpn.errors import InputError
 from gbpn.metrics.errors import ERRORS, errors, valid
+from gbpn.metrics.surfaces import SURFACES, surface_errors
 from gbpn.metrics.uncertainty import UNCERTAINTIES, uncertainties
 
 __all__ = ["MetricTable", "Scores", "score"]
@@ -57,14 +58,20 @@ def score(
     *,
     confidence: Tensor | None = None,
     std: Tensor | None = None,
+    cameras: Tensor | None = None,
     names: Sequence[str],
 ) -> list[Scores]:
-    """All metrics of each sample of a batch; maps [B, 1, H, W] in metres."""
+    """All metrics of each sample of a batch; maps [B, 1, H, W] in metres.
+
+    With `cameras` [B, 3, 3] also those of `SURFACES`, which cost more.
+    """
     if len(names) != len(prediction):
         raise InputError(f"names must have one entry per sample: wanted {len(prediction)}, got {len(names)}")
     values = errors(prediction, target)
     more, curves = uncertainties(prediction, target, confidence, std)
     values |= more
+    if cameras is not None:
+        values |= surface_errors(prediction, target, cameras)
     pixels = valid(target).flatten(1).sum(1)
     return [
         Scores(
@@ -141,8 +148,9 @@ class MetricTable:
         return sum(row.pixels for row in self.rows)
 
     def averages(self) -> dict[str, float]:
-        """Mean over samples of each metric that any sample has, in the order of `ERRORS`, `UNCERTAINTIES`."""
-        return {name: mean for name in (*ERRORS, *UNCERTAINTIES) if (mean := self._mean(name)) is not None}
+        """Mean over samples of each metric that any sample has: `ERRORS`, `UNCERTAINTIES`, `SURFACES`."""
+        names = (*ERRORS, *UNCERTAINTIES, *SURFACES)
+        return {name: mean for name in names if (mean := self._mean(name)) is not None}
 
     def curves(self) -> dict[str, list[float]]:
         """Mean over samples of each curve."""

@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.overrides import TorchFunctionMode
 
 from gbpn.config import ModelConfig, named
 from gbpn.distribution import SigmaCalibration
@@ -52,7 +53,7 @@ def load(
         tensors, metadata = read(path)
         base = _config_of(path, tensors, metadata, config or hint)
         try:
-            with torch.device("meta"):  # no memory and no random start for what is about to be replaced
+            with _NoStart():
                 model = from_config(base.overridden(overrides))
         except InputError as error:
             raise CheckpointError(f"{path}: {error}") from error
@@ -66,6 +67,18 @@ def load(
     if fuse:
         model.fuse()
     return model if precision == "float32" else model.use_precision(precision)
+
+
+class _NoStart(TorchFunctionMode):
+    """Parameters stay as they were allocated, untouched: no memory and no random numbers for what is about to
+    be replaced. (The meta device would load torch's compiler to fill tensors that have no values.)"""
+
+    _DRAWING = (Tensor.normal_, Tensor.uniform_)
+
+    def __torch_function__(
+        self, function: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        return args[0] if function in self._DRAWING else function(*args, **(kwargs or {}))
 
 
 def _find(source: str | os.PathLike[str]) -> tuple[Path, str | None]:

@@ -232,6 +232,15 @@ class GBPN(Model):
             check_sigmas=how.check_sigma,
         )
 
+    def depth_map(self, image: Tensor, intrinsics: Tensor | None = None) -> Tensor:
+        """[B, 1, H, W]: the depth-like map of the image alone, in log depth up to a constant."""
+        encoding = self.pipeline().encode(image, intrinsics)
+        if (drawn := encoding.parameters.prior) is None:
+            raise InputError(
+                f"{self.config.name!r} draws no depth-like map: it needs a configuration with prior=True"
+            )
+        return encoding.padded.cropped(drawn)
+
     def pipeline(self, **switches: Any) -> Pipeline:
         """How this model answers; `switches` are `solver`, `iterations`, `mirror`, `check_sigmas`,
         `outliers`."""

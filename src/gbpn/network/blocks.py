@@ -12,7 +12,28 @@ from torch.nn.utils.fusion import fuse_conv_bn_weights
 
 from gbpn.network import fused_convolution
 
-__all__ = ["ConvNorm", "Convolution", "DropPath", "ResidualBlock", "initialise"]
+__all__ = ["ConvNorm", "Convolution", "DropPath", "ResidualBlock", "doubled", "initialise"]
+
+
+def doubled(x: Tensor) -> Tensor:
+    """Twice the resolution, bilinear: every pixel from its four nearest, so that no lattice is left."""
+    return functional.interpolate(x, scale_factor=2, mode="bilinear", align_corners=False)
+
+
+def _pointwise(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor | None:
+    """A 1×1 convolution [out, C, 1, 1] as one matrix product, while a gradient is wanted; None where x is not
+    channels-last. Torch computes the gradients of narrow 1×1 convolutions by a slow path of its own."""
+    if weight.shape[2:] != (1, 1) or not torch.is_grad_enabled() or torch.compiler.is_compiling():
+        return None
+    if x.device.type != "cpu" or not x.is_contiguous(memory_format=torch.channels_last):
+        return None
+    pixels = functional.linear(x.permute(0, 2, 3, 1), weight.flatten(1), bias)
+    return pixels.permute(0, 3, 1, 2)
+
+
+def _plain(conv: nn.Conv2d) -> bool:
+    """Whether a 1×1 kernel is all there is to it."""
+    return conv.kernel_size == (1, 1) and conv.stride == (1, 1) and conv.groups == 1
 
 
 class Convolution(nn.Conv2d):
@@ -36,7 +57,8 @@ class Convolution(nn.Conv2d):
         """`add`: a map to add to the result."""
         if (done := fused_convolution.convolution(self.layer, x, add=add)) is not None:
             return done
-        x = super().forward(x)
+        product = _pointwise(x, self.weight, self.bias) if _plain(self) else None
+        x = super().forward(x) if product is None else product
         return x if add is None else add + x
 
 
@@ -91,9 +113,17 @@ class ConvNorm(nn.Module):
             x = functional.pad(x, self.margins)
         if self.unshuffled > 1:
             x = functional.pixel_unshuffle(x, self.unshuffled)
-        x = self._merged(x) if self._frozen else self.norm(self.conv(x))
+        x = self._merged(x) if self._frozen else self.norm(self._convolved(x))
         x = x if self.activation is None else self.activation(x)
         return x if add is None else add + x
+
+    def _convolved(self, x: Tensor) -> Tensor:
+        conv = self.conv
+        product = None
+        if isinstance(conv, nn.Conv2d) and _plain(conv):
+            product = _pointwise(x, conv.weight, conv.bias)
+        out: Tensor = conv(x) if product is None else product
+        return out
 
     @property
     def _frozen(self) -> bool:
@@ -112,6 +142,8 @@ class ConvNorm(nn.Module):
             weight = conv.weight * scale.view(1, -1, 1, 1)
             return functional.conv_transpose2d(x, weight, bias, conv.stride)
         weight = conv.weight * scale.view(-1, 1, 1, 1)
+        if _plain(conv) and (product := _pointwise(x, weight, bias)) is not None:
+            return product
         padding = conv.padding
         if conv.padding_mode == "replicate":
             around = conv.kernel_size[0] // 2

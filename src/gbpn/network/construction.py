@@ -8,7 +8,7 @@ from gbpn.config import ModelConfig
 from gbpn.errors import InputError
 from gbpn.network.decoder import Decoder
 from gbpn.network.density import DensityResponse
-from gbpn.network.depth_prior import PriorDecoder
+from gbpn.network.depth_prior import PriorDecoder, PriorHead
 from gbpn.network.efficientnet import EfficientNetEncoder
 from gbpn.network.encoder import Encoder
 from gbpn.network.field_parameters import ChannelLayout
@@ -39,9 +39,19 @@ def build_stage(config: ModelConfig, *, stage: int = 0, context_widths: Sequence
     """The network of stage 0 or 1; `context_widths`: channels of the decoder features it attends to."""
     layout = ChannelLayout.of(config, stage)
     encoder = build_encoder(config, 6 if stage == 0 else 7, context_widths)
-    decoder = Decoder(encoder.widths, config.decoder_widths, activation=config.decoder_activation)
+    decoder = Decoder(
+        encoder.widths,
+        config.decoder_widths,
+        activation=config.decoder_activation,
+        smooth=config.upsampling == "smooth",
+        blocks=config.decoder_blocks,
+    )
     heads = Heads(config, decoder.widths[0], layout)
-    prior = PriorDecoder(encoder.widths, config.prior_widths) if config.prior else None
+    prior: PriorDecoder | PriorHead | None = None
+    if config.prior and config.prior_decoder == "shared":
+        prior = PriorHead(decoder.widths[0], config.prior_head)
+    elif config.prior:
+        prior = PriorDecoder(encoder.widths, config.prior_widths)
     corrections = None
     if config.iteration_corrections:
         corrections = IterationCorrections(decoder.widths[1], config.iterations[stage], config.nonlocal_edges)

@@ -15,12 +15,13 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from gbpn.mrf import RING, SYMMETRIC_RING, LocalEdges, NonLocalEdges, SymmetricEdges, senders, shift
-from gbpn.network.blocks import Convolution, initialise
+from gbpn.network.blocks import ConvNorm, Convolution, doubled, initialise
 from gbpn.network.decoder import UpLevel
 
 __all__ = [
     "LARGEST_STEP",
     "PriorDecoder",
+    "PriorHead",
     "far_steps",
     "local_steps",
     "squeezed",
@@ -60,6 +61,21 @@ class PriorDecoder(nn.Module):
         for level, skip in zip(reversed(self.levels), reversed(features[1:-1]), strict=True):
             x = level(x, skip)
         return functional.interpolate(self.last(x), scale_factor=4, mode="bilinear", align_corners=False)
+
+
+class PriorHead(nn.Module):
+    """The stage's decoder at half the resolution → the map at full size; its last layer starts at zero."""
+
+    def __init__(self, channels: int, width: int) -> None:
+        super().__init__()
+        self.look = ConvNorm(channels, width, activation=functional.gelu)
+        self.last = Convolution(width, 1, 3, wide=True)
+        initialise(self)
+        nn.init.zeros_(self.last.weight)
+
+    def forward(self, features: Tensor) -> Tensor:
+        """[B, C, H/2, W/2] → [B, 1, H, W] log depth up to a constant."""
+        return doubled(self.last(self.look(features)))
 
 
 def squeezed(step: Tensor) -> Tensor:

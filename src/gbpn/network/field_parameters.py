@@ -241,7 +241,7 @@ class ChannelLayout:
             far = NonLocalEdges(
                 weight=weight[:, :, self.local_edges :],
                 difference=difference[:, :, self.local_edges :],
-                offset=torch.unflatten(maps.offset, 1, (self.sets, self.nonlocal_edges, 2)),
+                offset=torch.unflatten(self._places(maps.offset), 1, (self.sets, self.nonlocal_edges, 2)),
                 damping=damping[:, :, 1],
             )
         near = weight[:, :, : self.local_edges], difference[:, :, : self.local_edges]
@@ -259,6 +259,10 @@ class ChannelLayout:
             maps=maps,
             prior=maps.prior,
         )
+
+    def _places(self, offset: Tensor) -> Tensor:
+        """In pixels."""
+        return offset if self.unit is None or self.unit.reach == 1 else offset * self.unit.reach
 
     def _read(self, maps: HeadMaps, image: Tensor | None) -> fused_maps.Read:
         precision = functional.softplus(maps.weight).add_(_SMALLEST_WEIGHT)  # in place: the largest maps
@@ -324,6 +328,7 @@ class ChannelLayout:
         if "offset" in channels:
             angles = torch.arange(self.nonlocal_edges) * (2 * math.pi / self.nonlocal_edges)
             ring = torch.stack((angles.sin(), angles.cos()), dim=1) * start.offset  # (row, column) each
+            ring = ring if self.unit is None else ring / self.unit.reach
             biases["offset"] = ring.flatten().repeat(self.sets)
         if "contrast" in channels:
             biases["contrast"] = torch.full((channels["contrast"],), _inverse_softplus(1.0))

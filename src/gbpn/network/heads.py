@@ -8,7 +8,7 @@ from torch.nn import functional
 
 from gbpn.config import ModelConfig
 from gbpn.network import head_planes
-from gbpn.network.blocks import ConvNorm, Convolution, ResidualBlock, initialise
+from gbpn.network.blocks import ConvNorm, Convolution, ResidualBlock, doubled, initialise
 from gbpn.network.field_parameters import ChannelLayout, HeadMaps
 from gbpn.network.upscale import Upscale
 
@@ -21,22 +21,38 @@ class Detail(nn.Module):
     Its last layer starts at zero: a trained network can get one and loses nothing.
     """
 
-    def __init__(self, channels: int, width: int, counts: tuple[int, ...]) -> None:
+    def __init__(
+        self,
+        channels: int,
+        width: int,
+        counts: tuple[int, ...],
+        *,
+        smooth: bool = False,
+        seen: int = 3,
+        mixes: bool = True,
+    ) -> None:
+        """`smooth` as the configuration's `upsampling`; `seen`: channels at full resolution; `mixes`: whether
+        what they say together with the features is convolved once more."""
         super().__init__()
-        self.counts = counts
-        self.up = ConvNorm(channels, width, 2, transposed=True)
-        self.look = ConvNorm(3, width)
-        self.mix = ConvNorm(width, width, activation=functional.gelu)
-        self.last = Convolution(width, sum(counts), 3, wide=True)
+        self.counts, self.smooth = counts, smooth
+        self.up = ConvNorm(channels, width, 1) if smooth else ConvNorm(channels, width, 2, transposed=True)
+        self.look = ConvNorm(seen, width)
+        self.mix = ConvNorm(width, width, activation=functional.gelu) if mixes else nn.Identity()
+        self.last = Convolution(width, sum(counts), 1 if smooth else 3, wide=True)
 
     def forward(self, features: Tensor, image: Tensor) -> tuple[Tensor, ...]:
         """features [B, C, H/2, W/2], image [B, 3, H, W] → one correction per map."""
-        corrections: tuple[Tensor, ...] = self.last(self.mixed(features, image)).split(self.counts, dim=1)
-        return corrections
+        return torch.split(self.drawn(features, image), list(self.counts), dim=1)
+
+    def drawn(self, features: Tensor, image: Tensor) -> Tensor:
+        """All corrections as one map [B, sum of counts, H, W]."""
+        drawn: Tensor = self.last(self.mixed(features, image))
+        return drawn
 
     def mixed(self, features: Tensor, image: Tensor) -> Tensor:
         """[B, width, H, W]: what the last layer reads."""
-        mixed: Tensor = self.mix(functional.gelu(self.look(image, add=self.up(features))))
+        up = self.up(features)
+        mixed: Tensor = self.mix(functional.gelu(self.look(image, add=doubled(up) if self.smooth else up)))
         return mixed
 
 
@@ -46,6 +62,7 @@ class Heads(nn.Module):
     def __init__(self, config: ModelConfig, channels: int, layout: ChannelLayout) -> None:
         super().__init__()
         width = config.head_width
+        self.smooth = smooth = config.upsampling == "smooth"
         self.trunk: nn.Module = nn.Identity()
         if config.heads == "trunk":
             self.trunk = nn.Sequential(
@@ -62,6 +79,8 @@ class Heads(nn.Module):
                     ConvNorm(width, width, activation=gelu),
                     Upscale(width, out),
                 )
+            if smooth:
+                return nn.Sequential(Convolution(width, out, 1, wide=True))
             return nn.Sequential(Upscale(width, out))
 
         self.counts = counts = layout.channels
@@ -74,7 +93,7 @@ class Heads(nn.Module):
         self.detail = None
         if config.detail:
             trunk_width = width if config.heads == "trunk" else channels
-            self.detail = Detail(trunk_width, config.detail, tuple(counts.values()))
+            self.detail = Detail(trunk_width, config.detail, tuple(counts.values()), smooth=smooth)
         self.last_layers: head_planes.LastLayers | None = None
         self.backend = "auto"
         initialise(self)
@@ -93,7 +112,7 @@ class Heads(nn.Module):
     def prepare(self, dtype: torch.dtype) -> None:
         """From now on weights stay as they are: draw all maps at once where heads share their features."""
         heads = [getattr(self, name) for name in self.counts]
-        if all(len(head) == 1 for head in heads):
+        if not self.smooth and all(len(head) == 1 for head in heads):
             fine = None if self.detail is None else self.detail.last
             self.last_layers = head_planes.last_layers([head[0] for head in heads], fine, dtype)
 
@@ -105,8 +124,22 @@ class Heads(nn.Module):
             planes = head_planes.drawn(layers, x, fine)
             parts = torch.split(planes, list(self.counts.values()), dim=1)
             return HeadMaps(**dict(zip(self.counts, parts, strict=True)))
+        if self.smooth:
+            return self._grown_smoothly(x, image)
         maps = {name: getattr(self, name)(x) for name in self.counts}
         if self.detail is not None:
             for name, fine in zip(self.counts, self.detail(x, image), strict=True):
                 maps[name] = maps[name] + fine
         return HeadMaps(**maps)
+
+    def _grown_smoothly(self, x: Tensor, image: Tensor) -> HeadMaps:
+        """All heads as one 1×1 convolution at half the resolution, grown bilinearly, and corrected from the
+        image's own pixels."""
+        lasts = [getattr(self, name)[-1] for name in self.counts]
+        weight, bias = (torch.cat([getattr(last, part) for last in lasts]) for part in ("weight", "bias"))
+        maps = doubled(functional.conv2d(x.to(weight.dtype), weight, bias))
+        if self.detail is not None:
+            maps = maps + self.detail.drawn(x, image)
+        return HeadMaps(
+            **dict(zip(self.counts, torch.split(maps, list(self.counts.values()), dim=1), strict=True))
+        )

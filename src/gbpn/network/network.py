@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from gbpn.network.decoder import Decoder
 from gbpn.network.density import DensityResponse
-from gbpn.network.depth_prior import PriorDecoder
+from gbpn.network.depth_prior import PriorDecoder, PriorHead
 from gbpn.network.encoder import Encoder
 from gbpn.network.field_parameters import ChannelLayout, FieldParameters
 from gbpn.network.heads import Heads
@@ -35,7 +35,7 @@ class GMCN(nn.Module):
         decoder: Decoder,
         heads: Heads,
         layout: ChannelLayout,
-        prior: PriorDecoder | None = None,
+        prior: PriorDecoder | PriorHead | None = None,
         corrections: IterationCorrections | None = None,
         response: DensityResponse | None = None,
     ) -> None:
@@ -56,8 +56,13 @@ class GMCN(nn.Module):
 
     def draw_prior(self, image: Tensor, intrinsics: Tensor) -> Tensor:
         """[B, 1, H, W]: the depth-like map alone, without what the heads add to it."""
+        encoded = self.encoder(first_stage_input(image, intrinsics, self.distance))
+        return self._prior(encoded, self.decoder(encoded) if isinstance(self.prior, PriorHead) else ())
+
+    def _prior(self, encoded: Sequence[Tensor], decoded: Sequence[Tensor]) -> Tensor:
+        """The map from what it is read off: the encoder's features, or the decoder's where that is shared."""
         assert self.prior is not None
-        prior: Tensor = self.prior(self.encoder(first_stage_input(image, intrinsics, self.distance)))
+        prior: Tensor = self.prior(decoded[0] if isinstance(self.prior, PriorHead) else encoded)
         return prior
 
     def redraw(self, seen: SecondStageInput, before: FieldParameters) -> FieldParameters:
@@ -72,7 +77,7 @@ class GMCN(nn.Module):
         image = maps[:, :3]
         drawn = self.heads(features[0], image)
         if self.prior is not None:
-            drawn = drawn._replace(prior=drawn.prior + self.prior(encoded))
+            drawn = drawn._replace(prior=drawn.prior + self._prior(encoded, features))
         parameters = self.layout.read(drawn, image).with_features(tuple(features))
         if self.corrections is not None:
             parameters = parameters.corrected(self.corrections, features[1])

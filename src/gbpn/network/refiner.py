@@ -19,9 +19,10 @@ from gbpn.config import ModelConfig
 from gbpn.errors import InputError
 from gbpn.mrf import SYMMETRIC_RING, shift
 from gbpn.network import fused_maps, head_planes
-from gbpn.network.blocks import ConvNorm, Convolution, ResidualBlock, initialise
+from gbpn.network.blocks import ConvNorm, Convolution, ResidualBlock, doubled, initialise
 from gbpn.network.density import DensityResponse
 from gbpn.network.field_parameters import ChannelLayout, FieldParameters, HeadMaps
+from gbpn.network.heads import Detail
 from gbpn.network.iteration_corrections import IterationCorrections
 from gbpn.network.stage_inputs import SecondStageInput, second_stage_input
 from gbpn.network.unit import GatedAttention, GlobalLocalUnit
@@ -50,7 +51,7 @@ class Refiner(nn.Module):
                 "second_stage 'refine' corrects the first stage's maps, so both need the same channels; "
                 f"got iterations {config.iterations} with dynamic={config.dynamic}: use dynamic=False"
             )
-        widths = config.refine_widths
+        widths, self.smooth = config.refine_widths, config.upsampling == "smooth"
         gelu = functional.gelu
         self.inputs = ConvNorm(CUES, widths[0], activation=gelu, unshuffled=2)
         self.adapters = nn.ModuleList(
@@ -63,11 +64,21 @@ class Refiner(nn.Module):
             self.down.append(
                 nn.Sequential(ConvNorm(above, below, stride=2, activation=gelu), ResidualBlock(below))
             )
-            self.up.append(ConvNorm(below, above, 2, transposed=True))
+            self.up.append(
+                ConvNorm(below, above, 1) if self.smooth else ConvNorm(below, above, 2, transposed=True)
+            )
             self.fuse.append(ConvNorm(2 * above, above, activation=gelu))
         self.units = _units(config, context_widths)
         self.block = ResidualBlock(widths[0])
-        self.last = Upscale(widths[0], sum(self.layout.channels.values()))
+        counts = tuple(self.layout.channels.values())
+        self.last: Convolution | Upscale
+        self.detail: Detail | None = None
+        if self.smooth:
+            self.last = Convolution(widths[0], sum(counts), 1, wide=True)
+            if config.detail:
+                self.detail = Detail(widths[0], config.detail, counts, smooth=True, seen=CUES, mixes=False)
+        else:
+            self.last = Upscale(widths[0], sum(counts))
         self.last_layers: head_planes.LastLayers | None = None
         self.backend = "auto"
         self.corrections: IterationCorrections | None = None
@@ -80,16 +91,18 @@ class Refiner(nn.Module):
         if self.corrections is not None:
             self.corrections.start()
         self.response = DensityResponse(config.density) if config.prior or config.density else None
-        nn.init.zeros_(self.last.weight)
-        assert self.last.bias is not None
-        nn.init.zeros_(self.last.bias)
+        for last in (self.last,) if self.detail is None else (self.last, self.detail.last):
+            nn.init.zeros_(last.weight)
+            assert last.bias is not None
+            nn.init.zeros_(last.bias)
 
     def redraw(self, seen: SecondStageInput, before: FieldParameters) -> FieldParameters:
         """The first stage's parameters, corrected with what its depth shows."""
         assert before.maps is not None
         known = list(zip(self.adapters, before.features, strict=False))
         adapt, features = known[0]
-        x = adapt(features, add=self.inputs(cues(seen)))
+        shown = cues(seen)
+        x = adapt(features, add=self.inputs(shown))
         skips = []
         for down, (adapt, features) in zip(self.down, known[1:], strict=True):
             skips.append(x)
@@ -98,9 +111,10 @@ class Refiner(nn.Module):
         x = self._attend(len(self.up), x, before.features)
         for level in reversed(range(len(self.up))):
             quarter = x
-            x = self.fuse[level](torch.cat((self.up[level](x), skips[level]), dim=1))
+            up = self.up[level](x)
+            x = self.fuse[level](torch.cat((doubled(up) if self.smooth else up, skips[level]), dim=1))
             x = self._attend(level, x, before.features)
-        redrawn = self.layout.read(self._corrected(before.maps, self.block(x)), seen.image)
+        redrawn = self.layout.read(self._corrected(before.maps, self.block(x), shown), seen.image)
         if self.corrections is not None:
             redrawn = redrawn.corrected(self.corrections, quarter)
         own = () if self.response is None else (self.response,)
@@ -108,16 +122,21 @@ class Refiner(nn.Module):
 
     def prepare(self, dtype: torch.dtype) -> None:
         """From now on weights stay as they are: correct all maps at once."""
-        self.last_layers = head_planes.last_layers([self.last], None, dtype)
+        if isinstance(self.last, Upscale):
+            self.last_layers = head_planes.last_layers([self.last], None, dtype)
 
-    def _corrected(self, drawn: HeadMaps, x: Tensor) -> HeadMaps:
-        """The first stage's maps, with what the last layer makes of features [B, C, H/2, W/2] added."""
+    def _corrected(self, drawn: HeadMaps, x: Tensor, shown: Tensor) -> HeadMaps:
+        """The first stage's maps, with what the last layer makes of features [B, C, H/2, W/2] added, and a
+        branch at full resolution, where there is one, of the cues `shown`."""
         counts, old = list(self.layout.channels.values()), drawn.by_name()
         layers = self.last_layers
         if layers is not None and head_planes.fit(layers, self.backend, x, *old.values()):
             parts = torch.split(head_planes.drawn(layers, x, add=tuple(old.values())), counts, dim=1)
             return HeadMaps(**dict(zip(old, parts, strict=True)))
-        parts = torch.split(self.last(x), counts, dim=1)
+        new = doubled(self.last(x)) if self.smooth else self.last(x)
+        if self.detail is not None:
+            new = new + self.detail.drawn(x, shown)
+        parts = torch.split(new, counts, dim=1)
         return HeadMaps(**{name: maps + new for (name, maps), new in zip(old.items(), parts, strict=True)})
 
     def _attend(self, level: int, x: Tensor, context: Sequence[Tensor]) -> Tensor:

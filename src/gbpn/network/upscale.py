@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from gbpn.kernels import memory as kept_memory
 from gbpn.kernels.backends import COMPILED, native
+from gbpn.kernels.torch_operators import operator
 from gbpn.network import head_planes
 
 __all__ = ["Upscale"]
@@ -43,7 +44,7 @@ class Upscale(nn.ConvTranspose2d):
         return planes
 
 
-@torch.library.custom_op("gbpn::upscale", mutates_args=(), device_types="cpu")
+@operator("upscale", device="cpu")
 def _upscale(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     """x [B, C, H, W], weight [C, out, 2, 2] → [B, out, 2H, 2W], contiguous."""
     batch, _, height, width = x.shape

@@ -14,7 +14,6 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 import numpy as np
-import torch
 
 from gbpn.errors import DatasetError, InputError
 from gbpn.files.guard import reading, shown
@@ -262,6 +261,8 @@ class Recording:
 
 def _rectified(camera: CameraFile, message: Any) -> CameraFile:
     """The camera of a topic that holds undistorted images: P instead of K, and no lens."""
+    import torch
+
     projection = getattr(message, "P", None)
     projection = getattr(message, "p", None) if projection is None else projection
     if projection is None or not np.any(projection):

@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from gbpn.config import ModelConfig
-from gbpn.errors import CheckpointError
-from gbpn.files.guard import reading
+from gbpn.errors import CheckpointError, InputError
+from gbpn.files.contained import contained
+from gbpn.files.guard import reading, shown
 
 __all__ = ["FORMAT", "MANIFEST", "VERSION", "Manifest", "Network", "SigmaCalibration"]
 
 MANIFEST, FORMAT, VERSION = "gbpn.json", "gbpn-export", 2
+_LARGEST_NETWORK = 1 << 31
+"""Bytes of an ONNX file: more its format cannot hold."""
+_LARGEST_MANIFEST = 1 << 24
+"""Bytes of the manifest."""
+_PIECE = 1 << 20
+"""Bytes that are read at a time."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,6 +69,8 @@ class Manifest:
         place = folder / MANIFEST
         expected = "what gbpn export --form runtime wrote"
         with reading(place, "manifest", expected, error=CheckpointError):
+            if (size := place.stat().st_size) > _LARGEST_MANIFEST:
+                raise CheckpointError(f"{place} has {size} bytes, more than any manifest: export it again")
             stored = json.loads(place.read_text(encoding="utf-8"))
             if stored["format"] != FORMAT or stored["version"] != VERSION or stored["form"] != "runtime":
                 raise CheckpointError(
@@ -84,15 +94,35 @@ class Manifest:
 
 
 def _network(folder: Path, entry: dict[str, Any]) -> Network:
-    path = folder / entry["file"]
-    if hashlib.sha256(path.read_bytes()).hexdigest() != entry["sha256"]:
-        raise CheckpointError(f"{path} is not the file that was exported: its checksum differs; export again")
+    try:
+        path = contained(folder, _text(entry["file"]))
+    except InputError as error:
+        raise CheckpointError(f"{shown(folder / MANIFEST)}: {error}") from error
+    with reading(path, "network", "what the manifest names", error=CheckpointError):
+        if (size := path.stat().st_size) > _LARGEST_NETWORK:
+            raise CheckpointError(
+                f"{shown(path)} has {size} bytes; an ONNX file has at most {_LARGEST_NETWORK}: export again"
+            )
+        digest = hashlib.sha256()
+        with path.open("rb") as file:
+            while piece := file.read(_PIECE):
+                digest.update(piece)
+    if digest.hexdigest() != entry["sha256"]:
+        raise CheckpointError(
+            f"{shown(path)} is not the file that was exported: its checksum differs; export again"
+        )
     return Network(
-        name=str(entry["name"]),
+        name=_text(entry["name"]),
         path=path,
-        inputs=tuple(entry["inputs"]),
-        outputs=tuple(entry["outputs"]),
+        inputs=tuple(_text(name) for name in entry["inputs"]),
+        outputs=tuple(_text(name) for name in entry["outputs"]),
     )
+
+
+def _text(stored: object) -> str:
+    if not isinstance(stored, str):
+        raise CheckpointError(f"names in a manifest must be texts; got {shown(stored)}: export it again")
+    return stored
 
 
 def _pixels(stored: object) -> int:
@@ -101,7 +131,16 @@ def _pixels(stored: object) -> int:
     return stored
 
 
+def _numbers(stored: list[Any]) -> tuple[float, ...]:
+    numbers = tuple(float(number) for number in stored)
+    if len(numbers) < 2 or not all(map(math.isfinite, numbers)):
+        raise CheckpointError(f"a calibration must be two or more finite numbers; got {shown(stored)}")
+    return numbers
+
+
 def _calibration(stored: dict[str, Any]) -> SigmaCalibration:
     return SigmaCalibration(
-        knots=tuple(stored["knots"]), log_std=tuple(stored["log_std"]), relative=stored["relative"]
+        knots=_numbers(stored["knots"]),
+        log_std=_numbers(stored["log_std"]),
+        relative=bool(stored["relative"]),
     )

@@ -7,12 +7,12 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
+from urllib.parse import urlsplit
 
-from gbpn.errors import InputError
+from gbpn.errors import GbpnError, InputError
 from gbpn.files.guard import shown
 from gbpn.formats.images import SUFFIXES
-from gbpn.jobs.run import plan
-from gbpn.jobs.sources import MEASUREMENTS
+from gbpn.jobs.pairing import MEASUREMENTS, plan
 from gbpn.scale.storage import Storage, StoredFile, address, base_name, is_remote, joined, local_path, parent
 from gbpn.scale.worklist import ListedFrame
 
@@ -68,7 +68,7 @@ def listed(
     """All frames of a source, in its order; one line per tar where it is made of tars.
 
     others   measurements come from elsewhere as well, so an image may have no file of its own
-    pairing  as `gbpn.jobs.run.plan` takes it, for folders of this machine
+    pairing  as `gbpn.jobs.pairing.plan` takes it, for folders of this machine
     """
     if (tars := tar_shards(source, storage)) is not None:
         for tar in tars:
@@ -143,6 +143,13 @@ def _of_row(values: dict[str, str], folder: str, where: str) -> ListedFrame:
     image, camera = values["image"], values["camera"]
     if not image:
         raise InputError(f"{where}: no image")
+    try:
+        return _frame_of(values, image, camera, folder)
+    except ValueError as error:  # of names that no path or address can be, such as file://[
+        raise InputError(f"{where}: not the name of a file ({shown(error)}): mend the row") from error
+
+
+def _frame_of(values: dict[str, str], image: str, camera: str, folder: str) -> ListedFrame:
     name = values["name"] or _plain_name(image)
     given_numbers = re.fullmatch(r"[-+\d.eE,;\s]+", camera)
     return ListedFrame(
@@ -162,7 +169,9 @@ def _plain_name(image: str) -> str:
 
 
 def _resolved(text: str, folder: str) -> str:
-    """An address as a manifest gives it: relative to the manifest, or whole."""
+    """An address as a manifest gives it: relative to the manifest, or whole; `ValueError` if it is none."""
+    if "://" in text:
+        urlsplit(text)
     if is_remote(text):
         scheme, query = text.split("://")[0], folder.partition("?")[2]
         same = folder.startswith(f"{scheme}://") and query and "?" not in text
@@ -190,8 +199,13 @@ def _batches(source: str, storage: Storage) -> Iterator[tuple[list[str], list[di
             table = csv.open_csv(stream, convert_options=csv.ConvertOptions(column_types=every))
             for batch in table:
                 yield batch.schema.names, batch.to_pylist()
-        except pa.ArrowInvalid as error:
-            raise InputError(f"{address(source)}: not a readable table ({shown(error)})") from error
+        except GbpnError:
+            raise
+        except Exception as error:  # whatever damaged bytes make of themselves in pyarrow
+            found = shown(f"{type(error).__name__}: {error}")
+            raise InputError(
+                f"{address(source)}: not a readable table ({found}); wanted Parquet, or CSV in UTF-8"
+            ) from error
 
 
 def _suffix(uri: str) -> str:

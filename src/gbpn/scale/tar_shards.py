@@ -6,18 +6,19 @@
 from __future__ import annotations
 
 import io
-import os
+import shutil
 import tarfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import IO
 
-from gbpn.errors import InputError
+from gbpn.errors import GbpnError, InputError
 from gbpn.files.contained import contained
 from gbpn.files.guard import shown
 from gbpn.formats.images import SUFFIXES
-from gbpn.jobs.sources import MEASUREMENTS
+from gbpn.jobs.pairing import MEASUREMENTS
 
 __all__ = ["TarSample", "TarWriter", "samples"]
 
@@ -27,6 +28,8 @@ _CAMERAS = ("camera", "intrinsics")
 """First part of a member's ending, where it has two: `depth.png`."""
 _LARGEST = 1 << 30
 """Bytes of one member."""
+_LARGEST_READ = 1 << 20
+"""Bytes that are taken at a time, and so of a header: names and times need no more."""
 
 
 @dataclass(kw_only=True)
@@ -67,39 +70,97 @@ def samples(stream: IO[bytes], folder: Path) -> Iterator[TarSample]:
     sample: TarSample | None = None
     count = 0
     try:
-        with tarfile.open(fileobj=stream, mode="r|*") as tar:
-            for member in tar:
-                base = PurePosixPath(member.name).name
-                if not member.isfile() or base.startswith((".", "__")) or "." not in base:
-                    continue
-                stem, _, ending = base.partition(".")
-                key = str(PurePosixPath(member.name).with_name(stem))
-                if sample is None or sample.key != key:
-                    if sample is not None:
-                        yield sample
-                    sample, count = TarSample(key=key), count + 1
-                _unpack(tar, member, sample, ending.lower(), folder / str(count))
-    except (tarfile.TarError, EOFError) as error:
-        raise InputError(f"not a whole tar file ({shown(error)})") from error
+        for member, read in _members(stream):
+            base = PurePosixPath(member.name).name
+            if not member.isfile() or base.startswith((".", "__")) or "." not in base:
+                continue
+            stem, _, ending = base.partition(".")
+            key = str(PurePosixPath(member.name).with_name(stem)).encode(errors="replace").decode()
+            if sample is None or sample.key != key:
+                whole, sample, count = sample, TarSample(key=key), count + 1
+                if whole is not None:
+                    yield whole
+            _unpack(member, read(), sample, ending.lower(), folder / str(count))
+    except InputError as error:
+        if sample is not None and sample.members:
+            sample.problem = f"perhaps not all of its files are here: {error}"
+            yield sample
+        raise
     if sample is not None:
         yield sample
 
 
+def _members(stream: IO[bytes]) -> Iterator[tuple[tarfile.TarInfo, Callable[[], IO[bytes] | None]]]:
+    """The members of an uncompressed tar, and what opens each, held against the bytes that are there."""
+    bounded = _Bounded(stream)
+    try:
+        with tarfile.open(fileobj=bounded, mode="r:", errorlevel=2) as tar:
+            while (member := tar.next()) is not None:
+                tar.members = []  # type: ignore[attr-defined]  # or all of a long tar would be kept
+                yield member, partial(_opened, tar, member, bounded.length)
+                _opened(tar, member, bounded.length)
+            bounded.seek(min(tar.offset, bounded.length))
+            if any(bounded.read(tarfile.BLOCKSIZE)):  # a tar ends with zeros, or its file with it
+                raise InputError(f"not a whole tar file (no header at byte {tar.offset}): pack it again")
+    except GbpnError:
+        raise
+    except Exception as error:  # whatever the bytes of a header make of themselves in tarfile
+        found = shown(f"{type(error).__name__}: {error}")
+        raise InputError(f"not a whole, uncompressed tar file ({found}): pack it again") from error
+
+
+def _opened(tar: tarfile.TarFile, member: tarfile.TarInfo, length: int) -> IO[bytes] | None:
+    end = member.offset_data + (0 if member.issparse() else member.size)
+    if not 0 <= member.offset < member.offset_data <= end <= length:
+        raise InputError(
+            f"not a whole tar file ({shown(member.name)} declares {member.size} bytes at "
+            f"{member.offset_data}, and the file has {length}): pack it again"
+        )
+    return tar.extractfile(member) if member.isfile() else None
+
+
+class _Bounded(io.RawIOBase):
+    """A file of known length whose reads take no more memory than a header may ask for."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        super().__init__()
+        self.stream = stream
+        self.length = stream.seek(0, io.SEEK_END)
+        stream.seek(0)
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        if whence != io.SEEK_SET or not 0 <= offset <= self.length:
+            raise InputError(
+                f"not a whole tar file (it leads to byte {offset} of {self.length}): pack it again"
+            )
+        return self.stream.seek(offset)
+
+    def tell(self) -> int:
+        return self.stream.tell()
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        wanted = self.length if size is None or size < 0 else size
+        if min(wanted, self.length - self.tell()) > _LARGEST_READ:
+            raise InputError(f"not a whole tar file (a header declares {wanted} bytes): pack it again")
+        return self.stream.read(min(wanted, _LARGEST_READ))
+
+
 def _unpack(
-    tar: tarfile.TarFile, member: tarfile.TarInfo, sample: TarSample, ending: str, folder: Path
+    member: tarfile.TarInfo, content: IO[bytes] | None, sample: TarSample, ending: str, folder: Path
 ) -> None:
-    if member.size > _LARGEST:
-        sample.problem = f"{shown(member.name)} has {member.size} bytes, more than {_LARGEST}: split it"
+    if member.size > _LARGEST or member.issparse():
+        what = f"{member.size} bytes, more than {_LARGEST}: split it"
+        sample.problem = f"{shown(member.name)} has {'holes: pack it whole' if member.issparse() else what}"
         return
     try:
         path = contained(folder, PurePosixPath(member.name).name)
     except InputError as error:
         sample.problem = str(error)
         return
-    content = tar.extractfile(member)
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(b"" if content is None else content.read())
-    os.utime(path, (member.mtime, member.mtime))
+    with path.open("wb") as file:
+        if content is not None:
+            shutil.copyfileobj(content, file, _LARGEST_READ)
     sample.members[ending] = path
 
 

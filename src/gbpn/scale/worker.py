@@ -18,10 +18,10 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from PIL import Image
@@ -34,40 +34,24 @@ from gbpn.formats.depth_files import DepthRangeWarning
 from gbpn.how import How
 from gbpn.inputs.frame import FrameInputs
 from gbpn.jobs.run import FULL, Job, Outcome, Run
-from gbpn.jobs.sources import parse_intrinsics
+from gbpn.jobs.written import parse_intrinsics
 from gbpn.predict.completer import DepthCompleter
 from gbpn.scale import records
+from gbpn.scale.fetching import AHEAD, FetchedFrame, ahead, discard, fetch, following, of_sample
 from gbpn.scale.instructions import Instructions, require_same
 from gbpn.scale.phases import Phases, watched
 from gbpn.scale.records import FrameRecord, ShardReport
-from gbpn.scale.storage import Storage, address, base_name, is_remote, joined, local_path
-from gbpn.scale.tar_shards import TarSample, TarWriter, samples
+from gbpn.scale.storage import Storage, address, joined, local_path
+from gbpn.scale.tar_shards import TarWriter, samples
 from gbpn.scale.worklist import ListedFrame, Worklist, own_file
 
 __all__ = ["ShardWorker"]
 
 _THREADS = 4
 """That talk to the storage."""
-_AHEAD = 4
-"""Frames whose inputs are asked for before their turn, and whose outputs are still on their way."""
 _SCRATCH_ROOM = 1 << 31
 """Bytes that must be free in memory before unfinished files are kept there instead of on the disk."""
 _QUANTILES = (0.1, 0.5, 0.9)
-_Answer = TypeVar("_Answer")
-_Item = TypeVar("_Item")
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Fetched:
-    """The files of a frame, on this machine."""
-
-    image: Path
-    sparse: Path | None = None
-    camera: str = ""
-    """Numbers or a path; empty: that of the run."""
-    folder: Path | None = None
-    """What is to be removed afterwards."""
-    problem: str = ""
 
 
 class ShardWorker:
@@ -117,7 +101,7 @@ class ShardWorker:
         except StorageError as error:
             state = "postponed" if error.passing else "fatal"
             return ShardReport(shard=number, state=state, message=str(error), worker=self.name)
-        except (GbpnError, OSError) as error:
+        except Exception as error:
             return ShardReport(shard=number, state="fatal", message=self._told(error), worker=self.name)
 
     def _told(self, error: Exception) -> str:
@@ -125,6 +109,8 @@ class ShardWorker:
         number = getattr(error, "errno", None)
         if isinstance(error, GbpnError) and number not in FULL:
             return str(error)
+        if not isinstance(error, GbpnError | OSError):
+            error = GbpnError(f"{type(error).__name__}: {error} (a fault of gbpn: please report it)")
         room = "make room, then " if number in FULL else ""
         return f"{self.name}: {error}; what was finished is kept: {room}the same command goes on"
 
@@ -197,61 +183,41 @@ class ShardWorker:
                 shutil.rmtree(self.scratch / "out", ignore_errors=True)
         return rows
 
-    def _inputs(self, listed: list[ListedFrame]) -> Iterator[tuple[ListedFrame, Future[_Fetched]]]:
+    def _inputs(self, listed: list[ListedFrame]) -> Iterator[tuple[ListedFrame, Future[FetchedFrame]]]:
         if not self.worklist.tars:
-            yield from _ahead(self._pool, self._fetch, listed)
+            yield from ahead(
+                self._pool, partial(fetch, self.storage, partial(self._folder, "in")), listed, discard
+            )
             return
         for tar in listed:
             unpacking = self._unpacked(tar)
             nothing: Iterable[None] = iter(lambda: None, 1)
-            for _, coming in _ahead(self._line, partial(_following, unpacking), nothing):
+            for _, coming in ahead(self._line, partial(following, unpacking), nothing):
                 with self.phases.of("read"):
                     pair = coming.result()
                 if pair is None:
                     break
-                done: Future[_Fetched] = Future()
+                done: Future[FetchedFrame] = Future()
                 done.set_result(pair[1])
                 yield pair[0], done
 
-    def _unpacked(self, tar: ListedFrame) -> Iterator[tuple[ListedFrame, _Fetched]]:
+    def _unpacked(self, tar: ListedFrame) -> Iterator[tuple[ListedFrame, FetchedFrame]]:
         """The frames of a tar; where it breaks off, one more that says so."""
         folder = self.scratch / "in" / tar.name
         try:
             with self.storage.open(tar.image) as stream:
                 for sample in samples(stream, folder):
-                    yield _of_sample(tar, sample)
+                    yield of_sample(tar, sample)
         except (InputError, StorageError) as error:
             if isinstance(error, StorageError) and error.passing:
                 raise
             problem = f"{address(tar.image)}: {error}"
             yield (
                 ListedFrame(name=tar.name, image=tar.image),
-                _Fetched(image=Path(tar.image), problem=problem),
+                FetchedFrame(image=Path(tar.image), problem=problem),
             )
 
-    def _fetch(self, frame: ListedFrame) -> _Fetched:
-        """The files of a frame, copied here where they are elsewhere."""
-        remote = [uri for uri in (frame.image, frame.sparse, frame.camera) if is_remote(uri)]
-        if not remote or frame.problem or frame.left_out:
-            sparse = local_path(frame.sparse) if frame.sparse else None
-            return _Fetched(
-                image=local_path(frame.image) or Path(frame.image), sparse=sparse, camera=frame.camera
-            )
-        folder = Path(tempfile.mkdtemp(dir=self._folder("in")))
-        paths = {uri: folder / str(place) / base_name(uri) for place, uri in enumerate(remote)}
-        try:
-            for uri, path in paths.items():
-                self.storage.fetch(uri, path)
-        except StorageError as error:
-            if error.passing:
-                raise
-            return _Fetched(image=Path(base_name(frame.image)), folder=folder, problem=str(error))
-        image = paths.get(frame.image) or local_path(frame.image) or Path(frame.image)
-        sparse = (paths.get(frame.sparse) or local_path(frame.sparse)) if frame.sparse else None
-        camera = str(paths.get(frame.camera, frame.camera))
-        return _Fetched(image=image, sparse=sparse, camera=camera, folder=folder)
-
-    def _frame(self, frame: ListedFrame, arriving: Future[_Fetched]) -> tuple[FrameRecord, list[Path]]:
+    def _frame(self, frame: ListedFrame, arriving: Future[FetchedFrame]) -> tuple[FrameRecord, list[Path]]:
         """One frame by the code of one machine; its record and its files."""
         start, before = time.perf_counter(), self.phases.seconds.copy()
         with self.phases.of("read"):
@@ -268,7 +234,8 @@ class ShardWorker:
             paths = (fetched.image, fetched.sparse)
             self._read_in_place += sum(path.stat().st_size for path in paths if path and path.is_file())
         spent = self.phases.since(before)
-        rest = time.perf_counter() - start - sum(spent.values())
+        seconds = time.perf_counter() - start
+        rest = seconds - sum(spent.values())
         self.phases.seconds["write"] += rest
         facts = _facts(outcome, self.run.output)
         row = FrameRecord(
@@ -278,7 +245,7 @@ class ShardWorker:
             sparse=address(frame.sparse),
             error=outcome.message if outcome.state == "failed" else "",
             notices=facts.pop("notices", []) or ([outcome.message] if outcome.state == "left out" else []),
-            seconds=time.perf_counter() - start,
+            seconds=seconds,
             seconds_read=spent["read"],
             seconds_network=spent["network"],
             seconds_inference=spent["inference"],
@@ -291,7 +258,7 @@ class ShardWorker:
         )
         return row, list(outcome.files)
 
-    def _outcome(self, frame: ListedFrame, fetched: _Fetched) -> Outcome:
+    def _outcome(self, frame: ListedFrame, fetched: FetchedFrame) -> Outcome:
         settings = json.loads(frame.settings)
         run = self.run
         problem = frame.problem or fetched.problem
@@ -334,7 +301,7 @@ class ShardWorker:
             elif self.instructions.pack == "parquet":
                 row = replace(row, contents=[(file.name, file.read_bytes()) for file in files])
             else:
-                while len(sending) >= _AHEAD * len(files):
+                while len(sending) >= AHEAD * len(files):
                     sending.popleft().result()
                 for file, name in zip(files, row.files, strict=True):
                     sending.append(self._pool.submit(self._send, file, joined(self.worklist.output, name)))
@@ -351,26 +318,6 @@ class ShardWorker:
         folder = self.scratch / name
         folder.mkdir(exist_ok=True)
         return folder
-
-
-def _of_sample(tar: ListedFrame, sample: TarSample) -> tuple[ListedFrame, _Fetched]:
-    name = f"{tar.name}/{sample.key}"
-    folder = next((path.parent for path in sample.members.values()), None)
-    problem = sample.problem
-    if not problem and sample.image is None:
-        problem = f"no picture among {', '.join(sample.members)}"
-    listed = ListedFrame(
-        name=name,
-        image=f"{address(tar.image)}#{sample.key}",
-        camera=base_name(str(sample.camera)) if sample.camera else "",
-    )
-    return listed, _Fetched(
-        image=sample.image or Path(sample.key),
-        sparse=sample.sparse,
-        camera=str(sample.camera or ""),
-        folder=folder,
-        problem=problem,
-    )
 
 
 def _facts(outcome: Outcome, root: Path) -> dict[str, Any]:
@@ -400,27 +347,6 @@ def _facts(outcome: Outcome, root: Path) -> dict[str, Any]:
         "notices": stored["notices"],
         **sigmas,
     }
-
-
-def _following(items: Iterator[_Item], _: object) -> _Item | None:
-    return next(items, None)
-
-
-def _ahead(
-    pool: ThreadPoolExecutor, function: Callable[[_Item], _Answer], items: Iterable[_Item]
-) -> Iterator[tuple[_Item, Future[_Answer]]]:
-    """Answers in order, of which a few are asked for before their turn."""
-    waiting: deque[tuple[_Item, Future[_Answer]]] = deque()
-    try:
-        for item in items:
-            waiting.append((item, pool.submit(function, item)))
-            if len(waiting) > _AHEAD:
-                yield waiting.popleft()
-        while waiting:
-            yield waiting.popleft()
-    finally:
-        for _, future in waiting:
-            future.cancel()
 
 
 def _scratch() -> Path:

@@ -8,14 +8,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
-from torch import Tensor
 
 from gbpn.files.atomic import replacing
 from gbpn.measurements.validity import measured
 from gbpn.sample import Sample
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 __all__ = [
     "BACKGROUND",

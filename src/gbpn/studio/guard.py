@@ -49,7 +49,7 @@ class Guard:
         if "*" not in self.hosts and host not in (*_LOOPBACK, *self.hosts):
             return 403, "this server is not called that: use the address that gbpn printed"
         origin = headers.get("origin")
-        if origin is not None and urlsplit(origin).netloc.lower() != headers.get("host", "").lower():
+        if origin is not None and _place(origin) != headers.get("host", "").lower():
             return 403, "requests from other pages are refused"
         if self.token is not None and scope["path"] not in _OPEN_PATHS and not self._knows(scope, headers):
             return 401, "a token is needed: open the address that gbpn printed"
@@ -97,6 +97,14 @@ class Guard:
             await send(message)
 
         return answering
+
+
+def _place(origin: str) -> str | None:
+    """Host and port of an origin; None where it is none."""
+    try:
+        return urlsplit(origin).netloc.lower()
+    except ValueError:
+        return None
 
 
 def _name(host: str) -> str:

@@ -417,6 +417,9 @@ def _header(frame: bytes) -> tuple[dict[str, Any], int]:
         header = json.loads(
             bytes(frame[_ALIGNMENT : _ALIGNMENT + length]).decode(), parse_constant=_no_constant
         )
+        json.dumps(
+            header, ensure_ascii=False
+        ).encode()  # halves of letters, such as \\ud800, cannot be sent on
     except (ValueError, RecursionError) as error:
         raise ProtocolError(f"the header is not JSON ({str(error)[:80]})") from error
     if not isinstance(header, dict):

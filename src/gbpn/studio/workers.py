@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import heapq
 import itertools
 from collections.abc import Awaitable, Callable
@@ -39,10 +40,15 @@ class Workers:
     ) -> Answer:
         """`work` in a thread; `told` hears how many are ahead if it cannot begin at once."""
         await self._turn(urgency, told)
+        loop = asyncio.get_running_loop()
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._pool, work)
-        finally:
+            computing = self._pool.submit(work)
+        except BaseException:
             self._next()
+            raise
+        # The place is free when the thread is: that computes on where whoever asked has gone.
+        computing.add_done_callback(lambda _: _soon(loop, self._next))
+        return await asyncio.wrap_future(computing)
 
     async def _turn(self, urgency: int, told: Callable[[int], Awaitable[None]] | None) -> None:
         if self.busy < self.count:
@@ -72,6 +78,11 @@ class Workers:
     def close(self) -> None:
         """Begin nothing more."""
         self._pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _soon(loop: asyncio.AbstractEventLoop, what: Callable[[], None]) -> None:
+    with contextlib.suppress(RuntimeError):  # the loop has been closed: nobody waits any more
+        loop.call_soon_threadsafe(what)
 
 
 def _one_thread_each() -> None:

@@ -27,7 +27,7 @@ from gbpn.train.run_folder import RunFolder, environment
 from gbpn.train.sigma_calibration import calibrate
 from gbpn.weights.files import save
 
-__all__ = ["CHAINS", "DEFAULT", "Chain", "Stage", "describe", "given", "run"]
+__all__ = ["CHAINS", "DEFAULT", "FREE", "Chain", "Stage", "describe", "given", "run"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -312,5 +312,84 @@ DEFAULT = Chain(
     finished_with={"agreement_trust": 32.0},
 )
 
-CHAINS = {DEFAULT.name: DEFAULT}
+_ROOMS = {"holdout": 0.03, "cache": True}
+
+_MAP = replace(
+    SMALL,
+    model="free",
+    model_options={"iterations": (3,)},
+    loss="shape",
+    map_loss="surface",
+    learns=("first.encoder", "first.decoder", "first.prior"),
+    dataset_options=_ROOMS,
+    augmentation_options={"points": (1, 10), "others": 0.0, "corrupted": 0.0, "native": 0.3},
+    sizes=((0.0, 128, 160), (0.7, 192, 256)),
+    steps=12_000,
+    peak_rate=2e-3,
+    encoder_rate=0.5,
+    end_rate=0.02,
+    average_decay=0.997,
+    average_from=9_000,
+    validate_every=1_000,
+    checkpoint_every=200,
+)
+"""Encoder, decoder and the depth-like map, from ImageNet: exact depth, no measurements, no inference."""
+
+_ROOM_SENSORS = {"points": (10, 2000), "extremes": 0.2, "others": 0.15, "corrupted": 0.05, "native": 0.5}
+
+_MEASURED = replace(
+    _MAP,
+    model_options={},
+    imagenet=False,
+    loss="scale-free",
+    prior=0.3,
+    learns=(),
+    augmentation_options=_ROOM_SENSORS,
+    alpha2=20.0,
+    peak_rate=1.5e-3,
+    encoder_rate=0.3,
+    average_decay=0.995,
+)
+"""What the two stages with measurements have in common: any number of points, all sensors."""
+
+_ROOM_FIELD = replace(
+    _MEASURED,
+    sizes=((0.0, 128, 160), (0.8, 192, 256)),
+    steps=12_000,
+    average_from=9_000,
+)
+"""Heads on the decoder that the map has taught: edges, learned edges and trust, with inference. The map goes
+on learning surfaces, so that it stays one."""
+
+_ROOM_SECOND = replace(
+    _MEASURED,
+    model_options={"iterations": (3, 4)},
+    freeze_first_stage=True,
+    freeze_statistics=False,
+    prior=0.0,
+    alpha2=30.0,
+    augmentation_options={**_ROOM_SENSORS, "native": 0.8},
+    sizes=((0.0, 128, 160), (0.8, 192, 256)),
+    steps=12_000,
+    peak_rate=1.2e-3,
+    average_from=9_000,
+)
+"""A second stage that sees depth; the first one stays and is only computed forward."""
+
+FREE = Chain(
+    name="free",
+    stages=(
+        Stage(name="map", recipe=_MAP),
+        Stage(name="field", recipe=_ROOM_FIELD),
+        Stage(name="second", recipe=_ROOM_SECOND),
+    ),
+    card={
+        "licence": "CC BY 4.0; trained on rendered rooms only",
+        "training_data": "rooms rendered from 3D models (CC0 and CC BY 3.0, named in the credits); encoder "
+        "started from EfficientNet-lite0 weights (Apache-2.0), whose own images were ImageNet's",
+        "trained_for": {"depth": [0.3, 14.0], "focal": 260.0},
+    },
+)
+
+CHAINS = {DEFAULT.name: DEFAULT, FREE.name: FREE}
 """By name, as `gbpn train NAME` takes them."""

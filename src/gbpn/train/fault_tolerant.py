@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from gbpn.datasets.training_view import Batch, TrainingView, collate
 from gbpn.errors import DatasetError, TrainingError
 from gbpn.sample import Sample
+from gbpn.train.step_sampler import Key
 
 __all__ = ["FaultTolerantSamples", "Fetched", "collate_fetched"]
 
@@ -20,7 +21,7 @@ class Fetched:
 
 
 class FaultTolerantSamples:
-    """`stream[epoch, index]` → Fetched. A frame that cannot be read is replaced by the next one."""
+    """`stream[epoch, index, size]` → Fetched. A frame that cannot be read is replaced by the next one."""
 
     def __init__(self, view: TrainingView, patience: int = 8) -> None:
         self.view = view
@@ -29,9 +30,10 @@ class FaultTolerantSamples:
     def __len__(self) -> int:
         return len(self.view)
 
-    def __getitem__(self, key: tuple[int, int]) -> Fetched:
-        epoch, index = key
+    def __getitem__(self, key: Key) -> Fetched:
+        epoch, index, size = key
         self.view.set_epoch(epoch)
+        self.view.set_size(size)
         failures: list[str] = []
         for attempt in range(self.patience):
             try:

@@ -30,7 +30,7 @@ def grown(
         if wanted is None or wanted.shape == tensor.shape:
             out[name] = _with_new_parts(name, tensor, wanted, old, new)
             continue
-        had, has, axis = _labels(name, old), _labels(name, new), _output_axis(name, tensor)
+        had, has, axis = _labels(name, old), _labels(name, new), _output_axis(name, tensor, new)
         alike = [
             a == b for n, (a, b) in enumerate(zip(tensor.shape, wanted.shape, strict=False)) if n != axis
         ]
@@ -59,13 +59,18 @@ def _labels(name: str, config: ModelConfig) -> list[str]:
     if pieces[0] not in ("first", "second"):
         return []
     layout = ChannelLayout.of(config, 0 if pieces[0] == "first" else 1)
-    if pieces[:2] == ["second", "last"] or pieces[1:4] == ["heads", "detail", "last"]:
+    if (
+        pieces[:2] == ["second", "last"]
+        or pieces[1:3] == ["detail", "last"]
+        or pieces[1:4] == ["heads", "detail", "last"]
+    ):
         return list(layout.labels)
     if pieces[1] == "heads" and pieces[2] in _HEADS:
         return [label for label in layout.labels if label.startswith(f"{pieces[2]}: ")]
     return []
 
 
-def _output_axis(name: str, tensor: Tensor) -> int:
+def _output_axis(name: str, tensor: Tensor, config: ModelConfig) -> int:
     """Transposed convolutions (`Upscale`) have their outputs second, biases and plain ones first."""
-    return 1 if tensor.dim() == 4 and ".detail." not in f".{name}" else 0
+    taps = config.upsampling == "taps" and ".detail." not in f".{name}"
+    return 1 if tensor.dim() == 4 and taps else 0

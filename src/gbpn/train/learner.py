@@ -13,7 +13,8 @@ from gbpn.distribution import DepthDistribution
 from gbpn.errors import InputError
 from gbpn.model.models import GBPN, AffineModel
 from gbpn.model.pipeline import ImageEncoding, SparseDepth
-from gbpn.train.losses import l2_loss, probability_loss, scale_free_loss, shape_loss
+from gbpn.train.losses import l2_loss, probability_loss, scale_free_loss
+from gbpn.train.map_loss import shape_loss, surface_loss
 from gbpn.train.recipe import Recipe
 from gbpn.train.teacher import Teacher
 
@@ -34,6 +35,7 @@ class Learner(nn.Module):
         self.first_stage = 0.0 if recipe.freeze_first_stage else recipe.first_stage
         self.prior = recipe.prior
         self.only_shape = recipe.loss == "shape"
+        self.map_loss = _map_loss(recipe)
         self.loss = _loss(recipe, trained_with(recipe, model.config))
         self.frozen = _norms(model, recipe)
         _only(model, recipe.learns)
@@ -63,7 +65,7 @@ class Learner(nn.Module):
         if self.only_shape:
             padded = pipeline.pad(image, intrinsics)
             prior = self.model.first.draw_prior(padded.image, padded.intrinsics)
-            return {"loss": shape_loss(padded.cropped(prior), target)}
+            return {"loss": self.map_loss(padded.cropped(prior), target, intrinsics)}
         encode = self._frozen_encode if self.freezes else pipeline.encode
         encoding = encode(image, intrinsics)
         *before, answer = pipeline.stages(encoding, SparseDepth(depth=sparse))
@@ -75,7 +77,7 @@ class Learner(nn.Module):
         priors = [stage.parameters.prior for stage in (*before, answer) if stage.parameters.prior is not None]
         if priors and self.prior:
             shape = torch.stack(
-                [shape_loss(encoding.padded.cropped(prior), target) for prior in priors]
+                [self.map_loss(encoding.padded.cropped(prior), target, intrinsics) for prior in priors]
             ).mean()
             losses |= {"loss": losses["loss"] + self.prior * shape, "prior": shape}
         if self.teacher is not None:
@@ -107,6 +109,13 @@ def trained_with(recipe: Recipe, config: ModelConfig) -> str:
             )
         return config.loss  # for what follows
     return config.loss if recipe.loss == "model" else recipe.loss
+
+
+def _map_loss(recipe: Recipe) -> Callable[[Tensor, Tensor, Tensor], Tensor]:
+    losses = {"shape": shape_loss, "surface": surface_loss}
+    if recipe.map_loss not in losses:
+        raise InputError(f"recipe.map_loss must be one of {', '.join(losses)}; got {recipe.map_loss!r}")
+    return losses[recipe.map_loss]
 
 
 def _loss(recipe: Recipe, name: str) -> _Loss:

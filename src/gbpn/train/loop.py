@@ -198,6 +198,7 @@ class _Run:
             last=recipe.steps,
             rank=fabric.global_rank,
             processes=fabric.world_size,
+            sizes=recipe.sizes,
         )
         loader: DataLoader[tuple[Batch, list[str]]] = DataLoader(
             self.stream,  # type: ignore[arg-type]

@@ -10,14 +10,12 @@ from gbpn.distribution import DepthDistribution
 from gbpn.kernels.checks import require_shape
 from gbpn.measurements.validity import measured
 
-__all__ = ["SHAPE_DISTANCES", "l1_loss", "l2_loss", "probability_loss", "scale_free_loss", "shape_loss"]
+__all__ = ["l1_loss", "l2_loss", "probability_loss", "scale_free_loss"]
 
 _RELATIVE_SCALE = 0.05
 """Expected |relative error| where `scale_free_loss` wants the confidence logit to be 0."""
 _LOGIT_LIMIT = 8.0
 """Confidence logits beyond this are not pushed further by `scale_free_loss`."""
-SHAPE_DISTANCES = (1, 4, 16)
-"""Pixels over which `shape_loss` compares steps."""
 _SMALLEST_ERROR = 1e-6
 """Metres; the largest error of an image, by which its errors are divided, is at least this."""
 
@@ -67,28 +65,6 @@ def scale_free_loss(
     logit = distribution.confidence_logit.clamp(-_LOGIT_LIMIT, _LOGIT_LIMIT)
     surprise = _per_image(relative / _RELATIVE_SCALE * logit.exp() - logit, valid)
     return (share * depth + doubt * surprise).mean()
-
-
-def shape_loss(prior: Tensor, target: Tensor) -> Tensor:
-    """How far a depth-like map [B, 1, H, W] in log units is from the log of `target`, up to a constant.
-
-    Per image: mean |e − mean e| with e = prior − log target, plus the mean |change of e| over
-    `SHAPE_DISTANCES` pixels along rows and columns, both over known pixels; then the mean over the batch.
-    """
-    require_shape("target", target, tuple(prior.shape), "metres, 0 where unknown, like the map")
-    valid = measured(target)
-    error = torch.where(valid, prior - torch.where(valid, target.to(prior), 1.0).log(), 0.0)
-    centred = error - _per_image(error, valid).view(-1, 1, 1, 1)
-    total = _per_image(centred.abs(), valid)
-    for distance in SHAPE_DISTANCES:
-        for axis in (2, 3):
-            if prior.shape[axis] <= distance:
-                continue
-            length = prior.shape[axis] - distance
-            here, there = error.narrow(axis, 0, length), error.narrow(axis, distance, length)
-            both = valid.narrow(axis, 0, length) & valid.narrow(axis, distance, length)
-            total = total + _per_image((there - here).abs(), both) / (2 * len(SHAPE_DISTANCES))
-    return total.mean()
 
 
 def l2_loss(distribution: DepthDistribution, target: Tensor) -> Tensor:

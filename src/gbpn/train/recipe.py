@@ -56,6 +56,12 @@ class Recipe:
     """Weight of the first stage's own loss; the paper supervises the last stage only."""
     prior: float = 0.0
     """Weight of the depth-like maps' own loss, for models that have them."""
+    map_loss: str = "shape"
+    """That loss: shape (log depth and its steps) or surface (with more weight on short steps, and the normals
+    of surfaces)."""
+    sizes: tuple[tuple[float, int, int], ...] = ()
+    """Crops as (share of the run, rows, columns), each from that share on: small ones first, which teach as
+    much in a quarter of the time; empty: the augmentation's own size."""
     teacher: str = ""
     """File of another network's feature maps, see `gbpn.train.teacher`; empty: none."""
     teacher_weight: float = 0.15
@@ -168,8 +174,8 @@ class Recipe:
             )
         try:
             value: Any = _typed(text, kinds[key])
-        except ValueError as error:
-            raise InputError(f"{key} must be {kinds[key].__name__}; got {text!r}") from error
+        except (ValueError, SyntaxError, TypeError) as error:
+            raise InputError(f"{key} must be {_called(kinds[key])}; got {text!r}") from error
         return self._with(key, value)
 
     def _with(self, key: str, value: Any) -> Recipe:
@@ -184,9 +190,18 @@ def _typed(text: str, kind: Any) -> Any:
     """A recipe setting from its text."""
     if kind is bool:
         return text.lower() in ("1", "true", "yes")
+    if typing.get_origin(kind) is tuple and typing.get_args(kind)[0] is not str:
+        sizes = tuple(tuple(part) for part in ast.literal_eval(text))
+        if not all(len(part) == 3 for part in sizes):
+            raise ValueError(text)
+        return sizes
     if typing.get_origin(kind) is tuple:
         return tuple(part.strip() for part in text.split(",") if part.strip())
     return kind(text)
+
+
+def _called(kind: Any) -> str:
+    return "(share, rows, columns), …" if typing.get_origin(kind) is tuple else str(kind.__name__)
 
 
 def _literal(text: str) -> Any:

@@ -11,6 +11,7 @@ from torch import Tensor
 from gbpn.gaussian import Gaussian
 from gbpn.gbp.triton.nonlocal_kernels import nonlocal_adjoint, nonlocal_forward
 from gbpn.kernels.checks import require_shape
+from gbpn.kernels.torch_operators import operator
 from gbpn.kernels.triton_launch import check_same_kind, launch
 
 __all__ = ["BLOCK", "nonlocal_step"]
@@ -64,7 +65,7 @@ def nonlocal_step(
     return Gaussian(information, precision)
 
 
-@torch.library.custom_op("gbpn::triton_nonlocal_step", mutates_args=())
+@operator("triton_nonlocal_step")
 def _nonlocal_step(
     field_information: Tensor,
     field_precision: Tensor,
@@ -83,7 +84,7 @@ def _nonlocal_step(
     return new
 
 
-@torch.library.custom_op("gbpn::triton_nonlocal_step_adjoint", mutates_args=())
+@operator("triton_nonlocal_step_adjoint")
 def _nonlocal_step_adjoint(
     information_up: Tensor,
     precision_up: Tensor,

@@ -12,6 +12,7 @@ from gbpn.gaussian import Gaussian
 from gbpn.gbp.triton.sweep_adjoint_kernels import sweep_adjoint
 from gbpn.gbp.triton.sweep_kernels import sweep_forward
 from gbpn.kernels.checks import require_shape
+from gbpn.kernels.torch_operators import operator
 from gbpn.kernels.triton_launch import check_same_kind, launch
 from gbpn.mrf import RING
 
@@ -66,7 +67,7 @@ def sweep(
     return Gaussian(information, precision)
 
 
-@torch.library.custom_op("gbpn::triton_sweep", mutates_args=())
+@operator("triton_sweep")
 def _sweep(
     base_information: Tensor,
     base_precision: Tensor,
@@ -87,7 +88,7 @@ def _sweep(
     return _from_lines(new[0], direction), _from_lines(new[1], direction)
 
 
-@torch.library.custom_op("gbpn::triton_sweep_adjoint", mutates_args=())
+@operator("triton_sweep_adjoint")
 def _sweep_adjoint(
     information_up: Tensor,
     precision_up: Tensor,

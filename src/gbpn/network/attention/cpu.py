@@ -15,6 +15,7 @@ from torch.utils.flop_counter import register_flop_formula
 
 from gbpn.errors import InputError
 from gbpn.kernels.backends import native
+from gbpn.kernels.torch_operators import operator
 
 __all__ = ["neighbourhood_attention"]
 
@@ -35,7 +36,7 @@ def neighbourhood_attention(
     return attended
 
 
-@torch.library.custom_op("gbpn::neighbourhood_attention", mutates_args=(), device_types="cpu")
+@operator("neighbourhood_attention", device="cpu")
 def _attention(
     query: Tensor, key: Tensor, value: Tensor, bias: Tensor, dilation: int, scale: float
 ) -> Tensor:
@@ -56,7 +57,7 @@ def _(query: Tensor, key: Tensor, value: Tensor, bias: Tensor, dilation: int, sc
     return _empty_image(query)
 
 
-@torch.library.custom_op("gbpn::neighbourhood_attention_backward", mutates_args=(), device_types="cpu")
+@operator("neighbourhood_attention_backward", device="cpu")
 def _attention_backward(
     grad: Tensor, query: Tensor, key: Tensor, value: Tensor, bias: Tensor, dilation: int, scale: float
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:

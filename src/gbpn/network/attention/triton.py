@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 from torch.utils.flop_counter import register_flop_formula
 
+from gbpn.kernels.torch_operators import operator
 from gbpn.kernels.triton_launch import check_same_kind, launch, triton
 from gbpn.network.attention.triton_kernels import (
     attention_forward,
@@ -39,7 +40,7 @@ def neighbourhood_attention(
     return out
 
 
-@torch.library.custom_op("gbpn::triton_attention", mutates_args=())
+@operator("triton_attention")
 def _attention(
     query: Tensor, key: Tensor, value: Tensor, bias: Tensor, dilation: int, scale: float
 ) -> tuple[Tensor, Tensor]:
@@ -50,7 +51,7 @@ def _attention(
     return out, logarithm
 
 
-@torch.library.custom_op("gbpn::triton_attention_backward", mutates_args=())
+@operator("triton_attention_backward")
 def _attention_backward(
     up: Tensor,
     query: Tensor,
