@@ -18,7 +18,7 @@ from gbpn.engine.stream import Stream
 from gbpn.errors import InputError
 from gbpn.how import How
 from gbpn.inputs.frame import FrameInputs
-from gbpn.kernels.forks import safe_after_fork
+from gbpn.kernels.forks import one_thread_after_fork
 from gbpn.measurements.areas import AreaGrid, agreeing
 from gbpn.measurements.keeping import kept
 from gbpn.measurements.plausible import kept_promises
@@ -40,6 +40,7 @@ class Engine:
 
     def __init__(self, model: Model, how: How) -> None:
         """`of` is the way to make one."""
+        one_thread_after_fork()
         self.model = model
         """As it was given."""
         self.how = model.settled(how)
@@ -128,7 +129,6 @@ class Engine:
     @torch.inference_mode()
     def _answer(self, inputs: FrameInputs, sigmas: bool) -> DepthDistribution:
         """Of the network, at the picture's own size."""
-        safe_after_fork()
         height, width = inputs.size
         factor = self._scale(inputs)
         seen = inputs if factor == 1 else resizing.reduced(inputs, factor)

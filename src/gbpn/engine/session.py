@@ -19,7 +19,6 @@ from gbpn.engine.suggestion import Suggestion, suggest
 from gbpn.errors import InputError
 from gbpn.inputs.frame import FrameInputs
 from gbpn.inputs.reading import as_image, as_intrinsics, as_sparse
-from gbpn.kernels.forks import safe_after_fork
 from gbpn.measurements import outliers
 from gbpn.measurements.unit import DepthUnit
 from gbpn.measurements.validity import measured
@@ -329,7 +328,6 @@ class Session:
 
     def _see(self, image: Any, intrinsics: Any) -> None:
         """Encode an image."""
-        safe_after_fork()
         picture = as_image(image)
         _, height, width = picture.shape
         if resizing.reduction(height, width) < 1:
@@ -351,7 +349,6 @@ class Session:
     def _now(self) -> _Found:
         """The first stage with the measurements there are."""
         if self._found is None:
-            safe_after_fork()
             inputs = self._inputs()
             used, dropped = self.pipeline.trusted(self._looks[0], self.engine.sparse(inputs))
             first = self.pipeline.first_stage(self._looks[0], used)

@@ -13,7 +13,6 @@ from gbpn.engine import resizing
 from gbpn.errors import InputError
 from gbpn.gbp import Messages
 from gbpn.inputs.frame import FrameInputs
-from gbpn.kernels.forks import safe_after_fork
 from gbpn.measurements.unit import DepthUnit
 from gbpn.model.pipeline import ImageEncoding, Pipeline, SparseDepth, StageResult
 from gbpn.sigma.even_confidence import evenly_sure
@@ -55,7 +54,6 @@ class Stream:
                 f"a stream works at full size, up to {resizing.MOST_PIXELS / 1e6:.1f} megapixels; "
                 f"got {inputs.size[0]}×{inputs.size[1]}: reduce the images"
             )
-        safe_after_fork()
         device = self.engine.how.device
         (encoding,) = self.pipeline.look(*(x[None].to(device) for x in (inputs.image, inputs.intrinsics)))
         used, dropped = self.pipeline.trusted(encoding, self.engine.sparse(inputs))

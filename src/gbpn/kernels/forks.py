@@ -1,29 +1,22 @@
-"""Processes that were forked: the threads of their parent are gone, and waiting for them would never end."""
+"""Forked processes: the threads of their parent are not copied, and waiting for them would never end."""
 
 from __future__ import annotations
 
 import os
+from functools import cache
 
-__all__ = ["safe_after_fork"]
+import torch
 
-_forked = False
-
-
-def _note() -> None:
-    global _forked
-    _forked = True
+__all__ = ["one_thread_after_fork"]
 
 
-def safe_after_fork() -> None:
-    """In a forked process, compute with one thread from now on; those of the parent were not copied."""
-    global _forked
-    if not _forked:
-        return
-    _forked = False
-    import torch
-
-    torch.set_num_threads(1)
+@cache
+def one_thread_after_fork() -> None:
+    """From now on a forked process computes with one thread, as torch's own loaders do."""
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=_one_thread)
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_note)
+def _one_thread() -> None:
+    if torch.get_num_threads() > 1:
+        torch.set_num_threads(1)
