@@ -38,7 +38,7 @@ from small_frames import fill, write_frames  # noqa: E402
 
 import gbpn  # noqa: E402
 import gbpn.scale  # noqa: E402
-from gbpn.how import How
+from gbpn.how import How  # noqa: E402
 from gbpn.jobs.pairing import plan  # noqa: E402
 from gbpn.jobs.run import Run  # noqa: E402
 from gbpn.jobs.sources import Sensor  # noqa: E402

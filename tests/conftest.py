@@ -119,6 +119,7 @@ def released_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 LONG = (
     "export/test_onnx.py",
     "export/test_torch_export.py",
+    "predict/test_real_reconstruction.py",
     "runtime/test_runtime.py",
     "scale/test_page.py",
     "scale/test_ray.py",

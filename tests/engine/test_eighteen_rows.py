@@ -184,18 +184,19 @@ def test_row_7_the_same_bits_alone_in_a_batch_with_sigma_and_without(count: int)
 def test_row_8_an_answer_is_plain_data() -> None:
     model = model_of()
     completer = gbpn.DepthCompleter(model)
-    result = completer(*frame(), CAMERA)
+    picture, depth = frame()
+    result = completer(picture, depth, CAMERA)
     packed = pickle.dumps(result)
     maps = sum(array.nbytes for array in (result.depth, result.std, result.confidence, result.image.numpy()))
     assert len(packed) <= 2 * maps
     model.load_state_dict(model_of(1).state_dict())
-    expected = gbpn.DepthCompleter(model_of())(*frame(), CAMERA)
+    expected = gbpn.DepthCompleter(model_of())(picture, depth, CAMERA)
     np.testing.assert_array_equal(result.std, expected.std)
     np.testing.assert_array_equal(pickle.loads(packed).std, expected.std)
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
         np.testing.assert_array_equal(pool.submit(_std, result).result(120), expected.std)
-    depth = result.depth
-    depth[:] = 0
+    taken = result.depth
+    taken[:] = 0
     np.testing.assert_array_equal(result.depth, expected.depth)
 
 
@@ -213,7 +214,7 @@ def test_row_10_a_list_of_four_cameras(kind: str, completer: gbpn.DepthCompleter
     pictures, depths = zip(*frames, strict=True)
     found = completer.batch(pictures, depths, [one] * 4)
     assert len(found) == 4
-    wanted = completer(*frames[3], one)
+    wanted = completer(pictures[3], depths[3], one)
     np.testing.assert_array_equal(found[3].depth, wanted.depth)
 
 

@@ -78,15 +78,15 @@ def test_what_was_made_of_a_model_is_said(tmp_path: Path, rectified: bool) -> No
         (units, size): Sensor(reconstruction=bent, units=units, rectified=rectified).readings(
             Path("a.jpg"), None, *size
         )
-        for units in (1.0, 2.0)
+        for units in (None, 1.0, 2.0)
         for size in ((30, 40), (60, 80))
     }
     for (units, size), found in said.items():
         notices = " ".join(found.notices)
-        assert ("own unit" in notices) == (units == 1)
+        assert ("no unit" in notices) == (units is None)
         assert ("another size" in notices) == (size != (30, 40))
         assert (UNDISTORTED in found.notices) == (found.lens is not None) == (not rectified)
-        assert float(found.measurements.sparse.max()) == units * float(
+        assert float(found.measurements.sparse.max()) == (units or 1.0) * float(
             said[1.0, size].measurements.sparse.max()
         )
 

@@ -9,6 +9,7 @@ import typer
 
 from gbpn.cli import arguments, options
 from gbpn.cli.how_options import USUAL, with_how
+from gbpn.cli.merge import merge_completed, require_merging
 from gbpn.cli.outcomes import plain, tell, tell_change
 from gbpn.errors import GbpnError, InputError
 from gbpn.how import How
@@ -40,6 +41,7 @@ def complete(
     image_topic: options.ImageTopic = None,
     camera_info: options.CameraInfo = None,
     tf: options.Tf = None,
+    deskew: options.Deskew = False,
     scale: options.Scale = None,
     intrinsics: options.Intrinsics = None,
     focal_mm: options.FocalMm = None,
@@ -47,7 +49,7 @@ def complete(
     extrinsics: options.Extrinsics = None,
     calib: options.Calib = None,
     camera: options.Camera = None,
-    units: options.Units = 1.0,
+    units: options.Units = None,
     weights: options.Weights = "default",
     how: How = USUAL,
     cloud: options.Cloud = False,
@@ -58,6 +60,7 @@ def complete(
     depth_camera: options.DepthCamera = None,
     depth_extrinsics: options.DepthExtrinsics = None,
     rerun: options.Rerun = None,
+    merge: options.Merge = None,
     workers: options.Workers = 1,
     by_order: options.ByOrder = False,
     pair: options.Pair = "name",
@@ -92,6 +95,8 @@ def complete(
         depth_extrinsics=depth_extrinsics,
     )
     pairing = _pairing(pair, by_order, tolerance)
+    if merge is not None:
+        require_merging(merge, image, sparse, elsewhere=distributed is not None)
     arguments.require_first_frame(image, sparse, scale, output=output, points=points, pairing=pairing)
     import warnings
     from contextlib import ExitStack
@@ -159,7 +164,7 @@ def complete(
             )
             return
         folder = Path(output)
-        topics = (image_topic, points, camera_info, tf) if recorded else None
+        topics = (image_topic, points, camera_info, tf, deskew) if recorded else None
         video, frames = _frames(opened, image, sparse, sensor, topics, pairing, tolerance, points)
         if how.stream and workers > 1:
             raise InputError("--stream takes frames one after the other: with --workers 1")
@@ -178,6 +183,8 @@ def complete(
             written = film(video, frames, folder, folder / f"{Path(image).stem}_side_by_side.mp4")
             console.print(str(written), markup=False)
     _tell_all(console, outcomes, folder, rerun)
+    if merge is not None:
+        merge_completed(console, Path(image), folder, merge, max_sigma=limit)
 
 
 def _tell_all(console: Console, outcomes: list[Outcome], folder: Path, rerun: Path | None) -> None:
@@ -206,14 +213,14 @@ def _frames(
     image: str,
     sparse: str | None,
     sensor: Sensor,
-    topics: tuple[str | None, list[str] | None, str | None, list[str] | None] | None,
+    topics: tuple[str | None, list[str] | None, str | None, list[str] | None, bool] | None,
     how: dict[str, Any],
     tolerance: float,
     points: list[str] | None,
 ) -> tuple[Video | None, list[Job]]:
     """What is to be completed, and the video it comes from; a recording stays open as long as `opened`.
 
-    topics     of a recording: image, points, camera_info, transforms
+    topics     of a recording: image, points, camera_info, transforms, and whether clouds are deskewed
     how        folders are paired, see `_pairing`
     tolerance  seconds between the messages of a recording
     """
@@ -242,7 +249,12 @@ def _film_frames(
 
 
 def _topics(
-    path: str, image: str | None, points: list[str] | None, camera_info: str | None, tf: list[str] | None
+    path: str,
+    image: str | None,
+    points: list[str] | None,
+    camera_info: str | None,
+    tf: list[str] | None,
+    deskew: bool,
 ) -> Recording:
     """An open recording with its topics."""
     from gbpn.recordings.bags import Recording
@@ -257,6 +269,7 @@ def _topics(
         points=points[0] if points else None,
         camera_info=camera_info,
         transforms=tuple(tf or ()),
+        deskew=deskew,
     )
 
 
@@ -273,7 +286,7 @@ def _sensor(
     extrinsics: Path | None,
     calib: Path | None,
     camera: int | None,
-    units: float,
+    units: float | None,
     rectified: bool,
 ) -> tuple[Sensor, list[str]]:
     from gbpn.formats.colmap_layout import largest_model, model_folders

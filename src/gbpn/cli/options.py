@@ -22,6 +22,7 @@ __all__ = [
     "Depth",
     "DepthCamera",
     "DepthExtrinsics",
+    "Deskew",
     "Distributed",
     "Extrinsics",
     "FocalMm",
@@ -31,6 +32,7 @@ __all__ = [
     "Intrinsics",
     "MaxFailures",
     "MaxSigma",
+    "Merge",
     "Output",
     "Pack",
     "Pair",
@@ -99,6 +101,15 @@ Tf = Annotated[
         rich_help_panel=_RECORDINGS, help="Recording: topics of transforms, by default /tf_static and /tf."
     ),
 ]
+Deskew = Annotated[
+    bool,
+    typer.Option(
+        "--deskew",
+        rich_help_panel=_RECORDINGS,
+        help="Recording: put each point where it was at its own time, by the transforms (the cloud has a "
+        "field t, time, timestamp or offset_time).",
+    ),
+]
 Scale = Annotated[
     float | None,
     typer.Option(
@@ -151,7 +162,11 @@ Camera = Annotated[
     ),
 ]
 Units = Annotated[
-    float, typer.Option(rich_help_panel=_MEASUREMENTS, help="COLMAP: metres per unit of the model.")
+    float | None,
+    typer.Option(
+        rich_help_panel=_MEASUREMENTS,
+        help="COLMAP: metres per unit of the model; without it, depths have no unit.",
+    ),
 ]
 Weights = Annotated[str, typer.Option(rich_help_panel=_MODEL, help="Weights: name, file, folder or hub id.")]
 Cloud = Annotated[
@@ -161,6 +176,13 @@ Also = Annotated[
     list[str] | None,
     typer.Option(
         rich_help_panel=_RESULTS, help="Also write mask, glb, mesh, tiff, exr, kitti or ply; may be repeated."
+    ),
+]
+Merge = Annotated[
+    Path | None,
+    typer.Option(
+        rich_help_panel=_RESULTS,
+        help="COLMAP project: also merge all frames into one cloud, .ply or .glb, see gbpn merge.",
     ),
 ]
 MaxSigma = Annotated[

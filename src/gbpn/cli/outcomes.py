@@ -54,13 +54,13 @@ def _tell_glance(console: Console, outcome: Outcome) -> None:
         height, width = seen.size
         source = f" from {job.sparse}" if job.sparse is not None else ""
         angle = 2 * math.degrees(math.atan(width / 2 / seen.focal))
-        doubt = "" if seen.sigma is None else f", typically ± {_metres(seen.sigma)}"
+        doubt = "" if seen.sigma is None else f", typically ± {_length(seen.sigma, seen.metric)}"
         noun = "point" if seen.points == 1 else "points"
         rows = {
             "image": f"{job.image}, {width}×{height}",
-            "measured": f"{seen.points} {noun}, {_range(seen.measured)}{source}",
+            "measured": f"{seen.points} {noun}, {_range(seen.measured, seen.metric)}{source}",
             "camera": f"{seen.focal:.0f} pixels focal length, {angle:.0f}° wide",
-            "depth": f"{_range(seen.depth)}{doubt}",
+            "depth": f"{_range(seen.depth, seen.metric)}{doubt}",
             "time": f"{seen.seconds:.1f} s",
         }
         for name, text in rows.items():
@@ -80,7 +80,8 @@ def _tell_all_at_a_glance(console: Console, outcomes: list[Outcome]) -> None:
     if not seen:
         return
     points = f"{median(one.points for one in seen):.0f} points a frame"
-    depth = _range((min(one.depth[0] for one in seen), max(one.depth[1] for one in seen)))
+    ends = min(one.depth[0] for one in seen), max(one.depth[1] for one in seen)
+    depth = _range(ends, all(one.metric for one in seen))
     pace = f"{sum(one.seconds for one in seen) / len(seen):.1f} s a frame"
     console.print(f"{points}, depth {depth}, {pace}", markup=False)
     first = next(outcome for outcome in outcomes if outcome.glance is not None)
@@ -89,20 +90,30 @@ def _tell_all_at_a_glance(console: Console, outcomes: list[Outcome]) -> None:
             console.print(f"[bold]look at[/] {plain(str(file))}")
 
 
-def _range(ends: tuple[float, float]) -> str:
-    return _metres(ends[0]) if ends[0] == ends[1] else f"{ends[0]:.2f} to {ends[1]:.2f} m"
+def _range(ends: tuple[float, float], metric: bool) -> str:
+    if ends[0] == ends[1]:
+        return _length(ends[0], metric)
+    return (
+        f"{ends[0]:.2f} to {ends[1]:.2f} m"
+        if metric
+        else f"{ends[0]:.3g} to {ends[1]:.3g} units of the model"
+    )
 
 
-def _metres(value: float) -> str:
+def _length(value: float, metric: bool) -> str:
+    if not metric:
+        return f"{value:.2g} units"
     return f"{value:.2f} m" if value >= 0.1 else f"{100 * value:.1f} cm"
 
 
 def tell_change(console: Console, outcomes: list[Outcome]) -> None:
     """How far answers are from what was measured."""
     largest = max((outcome.change for outcome in outcomes), default=0.0)
+    metric = all(outcome.glance is None or outcome.glance.metric for outcome in outcomes)
+    unit = "m" if metric else "units"
     if largest > _CHANGED:
         console.print(
-            f"[yellow]note:[/] measured pixels were changed by up to {largest:.2g} m; "
+            f"[yellow]note:[/] measured pixels were changed by up to {largest:.2g} {unit}; "
             "--keep-measured gives them back as they were"
         )
 

@@ -54,7 +54,7 @@ def project(
     scale: Annotated[
         float, typer.Option(help="PNG stores metres × scale: 256 as KITTI, 1000 for millimetres.")
     ] = 256.0,
-    units: options.Units = 1.0,
+    units: options.Units = None,
     preview: Annotated[Path | None, typer.Option(help="Also write a picture of the points.")] = None,
 ) -> None:
     """Project points into a camera: nearest point per pixel, occluded points removed."""
@@ -159,8 +159,8 @@ def _write_preview(path: Path, sparse: Tensor, picture: Tensor | None) -> None:
         rendered.save(temporary)
 
 
-def _project_colmap(console: object, folder: Path, output: Path, units: float) -> None:
-    """One .npy of depth and weights per image, and its intrinsics, in the layout of a `folder` dataset."""
+def _project_colmap(console: object, folder: Path, output: Path, units: float | None) -> None:
+    """One .npy of depth and of its σ per image, and its intrinsics, in the layout of a `folder` dataset."""
     from rich.console import Console
     from rich.markup import escape
     from rich.progress import track
@@ -172,7 +172,7 @@ def _project_colmap(console: object, folder: Path, output: Path, units: float) -
     from gbpn.formats.depth_files import write_depth
 
     assert isinstance(console, Console)
-    if not (math.isfinite(units) and units > 0):
+    if units is not None and not (math.isfinite(units) and units > 0):
         raise InputError(f"--units must be metres per unit, above 0; got {units}")
     model, several = largest_model(folder)
     if several is not None:
@@ -181,10 +181,10 @@ def _project_colmap(console: object, folder: Path, output: Path, units: float) -
     worst = ("", 0.0)
     total = 0
     for picture in track(model.pictures, "projecting", console=Console(stderr=True), transient=True):
-        view = sparse_view(model, picture, units)
+        view = sparse_view(model, picture, units or 1.0)
         stem = stems[picture.name]
         write_depth(contained(output / "sparse", stem, ".npy"), view.sparse)
-        write_depth(contained(output / "weight", stem, ".npy"), view.weight)
+        write_depth(contained(output / "std", stem, ".npy"), view.std)
         numbers = [float(view.intrinsics[place]) for place in ((0, 0), (1, 1), (0, 2), (1, 2))]
         with replacing(contained(output / "intrinsics", stem, ".txt")) as temporary:
             temporary.write_text(" ".join(f"{number:.6f}" for number in numbers) + "\n")

@@ -47,7 +47,7 @@ def suggest(
         intrinsics=parse_intrinsics(intrinsics),
     )
     picture = as_image(image)
-    found, camera, lens, _ = sensor.readings(image, sparse, *picture.shape[1:])
+    found, camera, lens, *_ = sensor.readings(image, sparse, *picture.shape[1:])
     if lens is not None:
         picture = undistorted_picture(picture, camera, lens)
     session = open_completer(weights, how).session(picture, camera)

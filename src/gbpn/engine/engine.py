@@ -102,6 +102,8 @@ class Engine:
     @torch.inference_mode()
     def completed(self, inputs: FrameInputs, answer: DepthDistribution) -> CompletedDepth:
         """An answer of the picture's own size behind the gates that every answer goes through."""
+        if inputs.reservation is not None:
+            answer = inputs.reservation.of(answer)
         if self.how.keep_measured:
             answer = kept(answer, inputs.sparse, inputs.areas)
         answer = kept_promises(answer, inputs.sparse, self.how.answers_reach)
@@ -183,6 +185,8 @@ class Engine:
             ("pixels", height * width, height * width, ""),
             ("depth", float(values.min()), float(values.max()), " m"),
         ):
+            if name == "depth" and not inputs.metric:
+                continue
             if name in trained and (low < trained[name][0] or high > trained[name][1]):
                 lowest, highest = trained[name]
                 found = f"{low:g} {name}" if low == high else f"{name} from {low:.3g} to {high:.3g}{unit}"

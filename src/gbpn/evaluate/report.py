@@ -254,6 +254,14 @@ def header(name: str, units: bool = True) -> str:
     words = {"rel": "REL", "ause": "AUSE", "nll": "NLL", "std": "mean σ", "correlation": "correlation"}
     words |= {"rmse_edges": "RMSE at edges", "rmse_away": "RMSE away", "normal_degrees": "normals [°]"}
     words |= {f"pattern_{n}": f"pattern of {n} [× truth]" for n in (2, 4)}
+    if not units:
+        words |= {
+            "rmse_edges": "edges",
+            "rmse_away": "away",
+            "normal_degrees": "°",
+            "pattern_2": "2px×",
+            "pattern_4": "4px×",
+        }
     if name.startswith("delta_"):
         text = "δ" + name.removeprefix("delta_")
     elif name.startswith("coverage_"):

@@ -1,4 +1,4 @@
-"""COLMAP models (text or binary) → sparse depth per image, weighted by reprojection error.
+"""COLMAP models (text or binary) → sparse depth per image, with its noise.
 
 A model has its own unit: depths are multiplied by `scale` (metres per unit). COLMAP puts the centre of the
 first pixel at (0.5, 0.5); here it is (0, 0).
@@ -10,6 +10,7 @@ import os
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -20,6 +21,7 @@ from gbpn.camera.pinhole import fitted_intrinsics
 from gbpn.errors import DatasetError, InputError
 from gbpn.files.atomic import checksum
 from gbpn.files.guard import reading, require_size, shown
+from gbpn.formats.colmap_noise import common_noise, depth_noise, point_covariances
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -92,6 +94,13 @@ class RegisteredImage:
     points: np.ndarray
     """[N] ids of the observed 3D points."""
 
+    def pose(self, scale: float = 1.0) -> np.ndarray:
+        """[4, 4] camera → world, lengths multiplied by `scale`."""
+        pose = np.eye(4)
+        pose[:3, :3] = self.rotation.T
+        pose[:3, 3] = -self.rotation.T @ self.translation * scale
+        return pose
+
 
 @dataclass(frozen=True, kw_only=True)
 class Reconstruction:
@@ -105,6 +114,11 @@ class Reconstruction:
     checksum: str = ""
     """Of the files that it was read from."""
 
+    @cached_property
+    def covariances(self) -> dict[int, np.ndarray]:
+        """id → [3, 3] of each point, see `colmap_noise`."""
+        return point_covariances(self)
+
 
 @dataclass(frozen=True, kw_only=True)
 class SparseView:
@@ -113,8 +127,11 @@ class SparseView:
     name: str
     sparse: Tensor
     """[1, H, W] depth."""
-    weight: Tensor
-    """[1, H, W]: 1 / (1 + e²) for a mean reprojection error of e pixels, 0 where there is no point."""
+    std: Tensor
+    """[1, H, W]: how sure the rays and the reprojection errors of a point leave its depth, see
+    `colmap_noise`; 0 where there is no point."""
+    common: float
+    """Share of the depth by which the points may be off without contradicting each other."""
     intrinsics: Tensor
     """[3, 3], without distortion."""
     distortion: float
@@ -221,10 +238,11 @@ def _view(
     import torch
 
     focal_x, focal_y, centre_x, centre_y = _pinhole(camera)
-    records = [model.points[number] for number in np.unique(picture.points) if number in model.points]
-    table = np.array(records).reshape(-1, 4)
+    numbers = np.array([n for n in np.unique(picture.points).tolist() if n in model.points], np.int64)
+    table = np.array([model.points[number] for number in numbers.tolist()]).reshape(-1, 4)
     seen = table[:, :3] @ picture.rotation.T + picture.translation
-    table, seen = table[seen[:, 2] > 1e-6], seen[seen[:, 2] > 1e-6]
+    numbers, seen = numbers[seen[:, 2] > 1e-6], seen[seen[:, 2] > 1e-6]
+    noise = depth_noise(model, picture, numbers, seen[:, 2])
     x, y = seen[:, 0] / seen[:, 2], seen[:, 1] / seen[:, 2]
     moved_x, moved_y = (x, y) if lens is None else lens.distort(x, y)
     shift = np.hypot(focal_x * (moved_x - x), focal_y * (moved_y - y))
@@ -233,13 +251,14 @@ def _view(
     inside &= np.isfinite((seen[:, 2] * scale).astype(np.float32))
     order = np.flatnonzero(inside)[np.argsort(-seen[inside, 2], kind="stable")]  # the nearest is written last
     place = row[order].astype(np.int64), column[order].astype(np.int64)
-    sparse, weight = np.zeros((2, camera.height, camera.width), np.float32)
+    sparse, std = np.zeros((2, camera.height, camera.width), np.float32)
     sparse[place] = seen[order, 2] * scale
-    weight[place] = np.nan_to_num(1 / (1 + table[order, 3] ** 2))
+    std[place] = noise[order] * scale
     return SparseView(
         name=picture.name,
         sparse=torch.from_numpy(sparse)[None],
-        weight=torch.from_numpy(weight)[None],
+        std=torch.from_numpy(std)[None],
+        common=common_noise(noise, seen[:, 2]),
         intrinsics=intrinsics,
         distortion=float(shift[inside].max(initial=0)),
     )

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 
@@ -111,23 +112,35 @@ def _pose(position: np.ndarray, quaternion: np.ndarray) -> np.ndarray:
 def _transforms(path: Path, names: list[str]) -> dict[str, np.ndarray]:
     with reading(path, "transforms.json", "frames with file_path and transform_matrix"):
         frames = json.loads(path.read_text())["frames"]
+        matrices = {frame["file_path"]: np.array(frame["transform_matrix"], float) for frame in frames}
         poses = {
-            PurePosixPath(frame["file_path"]).stem: np.array(frame["transform_matrix"], float).reshape(4, 4)
-            @ OPENGL
-            for frame in frames
+            str(PurePosixPath(file).with_suffix("")): matrix.reshape(4, 4) @ OPENGL
+            for file, matrix in matrices.items()
         }
-    return {name: poses[name] for name in names if name in poses}
+    return _named(poses, names)
 
 
 def _colmap(place: Path, names: list[str], units: float) -> dict[str, np.ndarray]:
     poses = {}
     for picture in read_model(place).pictures:
-        pose = np.eye(4)
-        pose[:3, :3] = picture.rotation.T
-        pose[:3, 3] = -picture.rotation.T @ picture.translation * units
-        poses[PurePosixPath(picture.name).stem] = pose
-        poses[str(PurePosixPath(picture.name).with_suffix(""))] = pose
-    return {name: poses[name] for name in names if name in poses}
+        poses[str(PurePosixPath(picture.name).with_suffix(""))] = picture.pose(units)
+    return _named(poses, names)
+
+
+def _named(poses: dict[str, np.ndarray], names: list[str]) -> dict[str, np.ndarray]:
+    """Poses of the frames `names`, by their path or, where it is the only one of its kind, its last part."""
+    last: dict[str, list[str]] = {}
+    for path in poses:
+        last.setdefault(PurePosixPath(path).name, []).append(path)
+    wanted = Counter(PurePosixPath(name).name for name in names)
+    found = {}
+    for name in names:
+        alike = last.get(PurePosixPath(name).name, [])
+        if name in poses:
+            found[name] = poses[name]
+        elif len(alike) == 1 and wanted[PurePosixPath(name).name] == 1:
+            found[name] = poses[alike[0]]
+    return found
 
 
 def _plain(file: Path) -> str:

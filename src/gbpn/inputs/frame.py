@@ -12,6 +12,7 @@ from gbpn.formats.depth_files import implausible
 from gbpn.kernels.checks import require_finite
 from gbpn.measurements.plausible import without_implausible
 from gbpn.measurements.validity import measured
+from gbpn.sigma.reservation import Reservation
 
 __all__ = ["FrameInputs"]
 
@@ -38,6 +39,10 @@ class FrameInputs:
     areas: tuple[int, int] | None = None
     """(h, w) of a depth map whose pixels are areas of the picture, see
     `gbpn.measurements.areas`; None: single pixels."""
+    metric: bool = True
+    """Whether depths are metres; else they have no unit, as those of a reconstruction."""
+    reservation: Reservation | None = None
+    """What speaks against sigmas that rest on the measurements' agreement alone."""
 
     def __post_init__(self) -> None:
         require_finite(image=self.image, intrinsics=self.intrinsics)
@@ -51,7 +56,7 @@ class FrameInputs:
     @cached_property
     def doubt(self) -> str | None:
         """What speaks against the depths being metres."""
-        return implausible(self.sparse.numpy())
+        return implausible(self.sparse.numpy()) if self.metric else None
 
     @property
     def size(self) -> tuple[int, int]:

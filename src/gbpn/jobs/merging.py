@@ -19,18 +19,25 @@ from gbpn.formats.cloud_files import Cloud
 from gbpn.jobs.completed_folder import CompletedFrame
 from gbpn.sigma.limit import SigmaLimit
 
-__all__ = ["Merging", "in_the_air", "merged", "voxel_means"]
+__all__ = ["Merging", "agreement", "in_the_air", "merged", "voxel_means"]
 
 _STEP = 0.05
 """Share of the depth from which on a neighbour lies on another surface."""
+_USUAL_SIDE = 0.01
+"""Metres."""
+_SIDE_WITHOUT_UNIT = 0.005
+"""Of the median depth."""
+_LOOKED_AT = 600
+"""Pixels of a frame that `agreement` looks at."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Merging:
     """How frames become one cloud."""
 
-    voxel: float = 0.01
-    """Metres of a cube's side; 0 keeps every point."""
+    voxel: float | None = None
+    """Metres of a cube's side; 0 keeps every point; None: 0.01, or a share of the depth where that has no
+    unit."""
     votes: int = 1
     """Other frames that must agree with a pixel; 0: none is asked."""
     neighbours: int = 8
@@ -41,13 +48,19 @@ class Merging:
     """Of pixels that are trusted; None: the usual."""
 
     def __post_init__(self) -> None:
-        if self.voxel < 0 or self.votes < 0 or self.neighbours < self.votes or not 0 < self.tolerance < 1:
+        if (
+            (self.voxel or 0) < 0
+            or self.votes < 0
+            or self.neighbours < self.votes
+            or not 0 < self.tolerance < 1
+        ):
             raise InputError(f"merging wants a voxel and votes of at least 0, votes ≤ neighbours; got {self}")
 
 
 def merged(frames: Sequence[CompletedFrame], settings: Merging | None = None) -> tuple[Cloud, list[float]]:
     """(the cloud in world coordinates, the share of each frame's trusted pixels that was kept)."""
     settings = settings or Merging()
+    side = _side(frames) if settings.voxel is None else settings.voxel
     parts, shares = [], []
     for index, frame in enumerate(frames):
         keep = frame.trusted(settings.max_sigma) & ~in_the_air(frame.depth)
@@ -55,7 +68,7 @@ def merged(frames: Sequence[CompletedFrame], settings: Merging | None = None) ->
         if settings.votes:
             keep = _voted(frames, index, keep, settings)
         shares.append(float(keep.sum() / max(trusted, 1)))
-        parts.append(voxel_means(_in_world(frame, keep), settings.voxel))
+        parts.append(voxel_means(_in_world(frame, keep), side))
     cloud = Cloud(
         points=np.concatenate([part.points for part in parts]),
         colours=np.concatenate([part.colours for part in parts]),
@@ -64,7 +77,34 @@ def merged(frames: Sequence[CompletedFrame], settings: Merging | None = None) ->
         if any(part.std is None for part in parts)
         else np.concatenate([_known(part.std) for part in parts]),
     )
-    return voxel_means(cloud, settings.voxel), shares
+    return voxel_means(cloud, side), shares
+
+
+def _side(frames: Sequence[CompletedFrame]) -> float:
+    """The usual side of a cube."""
+    if all(frame.metric for frame in frames):
+        return _USUAL_SIDE
+    return _SIDE_WITHOUT_UNIT * float(np.nanmedian([np.nanmedian(frame.depth) for frame in frames]))
+
+
+def agreement(frames: Sequence[CompletedFrame], around: int = 2) -> float:
+    """Share of the pixels seen by a frame's neighbours (`around` on each side) on whose depth they agree.
+
+    Some hundreds of pixels of each frame are looked at.
+    """
+    agreed = seen = 0
+    for index, frame in enumerate(frames):
+        step = max(1, round((frame.depth.size / _LOOKED_AT) ** 0.5))
+        keep = np.zeros(frame.depth.shape, bool)
+        keep[step // 2 :: step, step // 2 :: step] = True
+        keep &= np.isfinite(frame.depth) & (frame.depth > 0)
+        world = _in_world(frame, keep).points
+        for other in (*frames[max(index - around, 0) : index], *frames[index + 1 : index + 1 + around]):
+            expected, depth, _ = _looked_at(other, world)
+            inside = np.isfinite(depth) & np.isfinite(expected)
+            seen += int(inside.sum())
+            agreed += int((np.abs(depth - expected)[inside] < _STEP * expected[inside]).sum())
+    return agreed / seen if seen else 0.0
 
 
 def in_the_air(depth: np.ndarray) -> np.ndarray:

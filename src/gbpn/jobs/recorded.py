@@ -30,6 +30,10 @@ def jobs_of_recording(recording: Recording, sensor: Sensor, tolerance: float) ->
     pairs, apart = recording.pairs()
     allowed = tolerance_of(tolerance)
     require_one_pair(apart, allowed, recording.image, recording.points)
+    if sensor.intrinsics is None:
+        recording.require_camera()
+    if sensor.extrinsics is None:
+        recording.require_transform()
     topics = {"image": recording.image, "points": recording.points}
     return [
         Job(

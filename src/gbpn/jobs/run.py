@@ -53,9 +53,11 @@ class Glance:
     """Median, metres; None without a calibration."""
     seconds: float
     """Reading, completing and writing."""
+    metric: bool = True
+    """Whether depths are metres; else they have no unit."""
 
     @classmethod
-    def of(cls, result: CompletedDepth, seconds: float) -> Glance:
+    def of(cls, result: CompletedDepth, seconds: float, *, metric: bool = True) -> Glance:
         points = result.sparse[measured(result.sparse)]
         known = result.depth[result.observed]
         near_far = (float(known.min()), float(known.max())) if known.size else (0.0, 0.0)
@@ -67,6 +69,7 @@ class Glance:
             depth=near_far,
             sigma=float(np.nanmedian(result.std)) if result.calibrated and known.size else None,
             seconds=seconds,
+            metric=metric,
         )
 
 
@@ -165,13 +168,17 @@ class Run:
             raise InputError(f"{job.image}: {job.problem}")
         if job.left_out:
             return Outcome(job=job, state="left out", message=job.left_out)
-        record = {**identity, **job.settings, "inputs": [_state(p) for p in (job.image, job.sparse) if p]}
+        picture = _state(job.image) if job.read is None else _recorded_state(job.image)
+        depths = [] if job.sparse is None else [_state(job.sparse)]
+        record = {**identity, **job.settings, "inputs": [picture, *depths]}
         record["inputs"] += [_state(p) for p in self.sensor.rating_files(job.sparse or job.image)]
         place = self.output / f"{job.name}.json"
         if not self.again and (files := _finished(place, record)):
             return Outcome(job=job, state="kept", files=tuple(files))
         start = time.perf_counter()
         inputs = self.sensor.read(job.image, job.sparse) if job.read is None else job.read()
+        if job.read is None:
+            record["place"] = self.sensor.place(job.image, *inputs.size)
         result = self._complete(inputs)
         result = replace(result, max_sigma=self.max_sigma)
         try:
@@ -186,7 +193,7 @@ class Run:
             dropped=int(result.dropped.sum()),
             change=_change(result).get("largest", 0.0),
             files=(*files, place),
-            glance=Glance.of(result, time.perf_counter() - start),
+            glance=Glance.of(result, time.perf_counter() - start, metric=inputs.metric),
         )
 
     def _write(self, result: CompletedDepth, name: str, place: Path, record: dict[str, Any]) -> list[Path]:
@@ -234,6 +241,12 @@ def _state(path: Path) -> list[Any]:
         return [path.name, *_contents(path).values()]
     except OSError as error:
         raise InputError(f"{path}: {error.strerror or error}") from error
+
+
+def _recorded_state(path: Path) -> list[Any]:
+    """Names, sizes and times of the files of a recording or video: too large to be read for each frame."""
+    files = sorted(path.iterdir()) if path.is_dir() else [path]
+    return [[file.name, file.stat().st_size, file.stat().st_mtime_ns] for file in files]
 
 
 def _points(result: CompletedDepth) -> list[str]:

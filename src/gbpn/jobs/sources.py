@@ -27,9 +27,15 @@ from gbpn.inputs.reading import UNDISTORTED, as_camera, as_image, as_measurement
 from gbpn.jobs.pairing import CLOUDS
 from gbpn.measurements.validity import measured
 from gbpn.sensors.projection import points_to_sparse, project_values, remove_see_through
+from gbpn.sigma.reservation import FEATURES, Reservation
 
-__all__ = ["Readings", "Sensor"]
+__all__ = ["WITHOUT_UNIT", "Readings", "Sensor"]
 
+WITHOUT_UNIT = (
+    "depths have no unit, they are in that of the COLMAP model: --units METRES (metres per unit) makes them "
+    "metres"
+)
+"""What is said of a frame whose depths are not metres."""
 _KITTI_CAMERA = 2
 """The left colour camera."""
 
@@ -43,6 +49,7 @@ class Readings(NamedTuple):
     lens: Lens | None
     """That the picture has still to be freed from."""
     notices: tuple[str, ...]
+    reservation: Reservation | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,8 +70,8 @@ class Sensor:
     """Which camera of a KITTI calibration, by default 2, or of a Kalibr chain, by default the first."""
     rectified: bool = False
     """Whether the pictures are undistorted already, whatever lens the camera file has."""
-    units: float = 1.0
-    """Metres per unit of a COLMAP model."""
+    units: float | None = None
+    """Metres per unit of a COLMAP model; None: not known, and its depths have no unit."""
     reconstruction: colmap.Reconstruction | None = None
     """A COLMAP model with the frames in it."""
     sigma: float | str | Path | None = None
@@ -80,7 +87,7 @@ class Sensor:
         if self.calib is not None and (self.intrinsics is not None or self.extrinsics is not None):
             raise InputError("give either --calib or --intrinsics with --extrinsics, not both")
         require_scale(self.scale)
-        if not (math.isfinite(self.units) and self.units > 0):
+        if self.units is not None and not (math.isfinite(self.units) and self.units > 0):
             raise InputError(f"--units must be metres per unit, above 0; got {self.units}")
 
     def read(self, image: Path, sparse: Path | None) -> FrameInputs:
@@ -89,7 +96,7 @@ class Sensor:
 
     def of_picture(self, picture: Tensor, image: Path, sparse: Path | None) -> FrameInputs:
         """The same for a picture [3, H, W] that was read already; `image` is where it came from."""
-        found, camera, lens, notices = self.readings(image, sparse, *picture.shape[1:])
+        found, camera, lens, notices, reservation = self.readings(image, sparse, *picture.shape[1:])
         if lens is not None:
             picture = undistorted_picture(picture, camera, lens)
         inputs = FrameInputs(
@@ -101,6 +108,8 @@ class Sensor:
             std=found.std,
             weight=found.weight,
             areas=found.areas,
+            metric=self.reconstruction is None or self.units is not None,
+            reservation=reservation,
         )
         if inputs.doubt is not None and self.scale is None:
             raise InputError(f"{sparse or 'points'}: {inputs.doubt}; --scale 1 if these are metres")
@@ -110,15 +119,17 @@ class Sensor:
         self, image: Path, sparse: Path | None, height: int, width: int
     ) -> tuple[Tensor, Tensor, tuple[str, ...]]:
         """Measurements [1, H, W], camera [3, 3] and notices of a frame; `image` is read for EXIF only."""
-        found, camera, _, notices = self.readings(image, sparse, height, width)
+        found, camera, _, notices, _ = self.readings(image, sparse, height, width)
         return found.sparse, camera, notices
 
     def readings(self, image: Path, sparse: Path | None, height: int, width: int) -> Readings:
         """As `measure`, with all that is known of the measurements; those have no lens any more."""
-        found = Measurements(sparse=torch.zeros(1, height, width))
+        found, reservation = Measurements(sparse=torch.zeros(1, height, width)), None
         sensor = self.depth_sensor(sparse or image)
         if self.reconstruction is not None:
-            found, camera, lens, notices = self._from_colmap(self.reconstruction, image, height, width)
+            found, camera, lens, notices, reservation = self._from_colmap(
+                self.reconstruction, image, height, width
+            )
             found = rated(found, sensor)
         elif sparse is not None and self._is_cloud(sparse):
             found, camera, lens, notices = self._from_cloud(sparse, image, height, width)
@@ -136,7 +147,14 @@ class Sensor:
             found = _with_points(found, more.sparse)
         if turned := orientation_notice(image):
             notices.insert(0, turned)
-        return Readings(found, camera, lens, tuple(notices))
+        return Readings(found, camera, lens, tuple(notices), reservation)
+
+    def place(self, image: Path, height: int, width: int) -> dict[str, Any]:
+        """Where a frame was taken, for its record, in the unit of its depth; empty: not known."""
+        if self.reconstruction is None:
+            return {}
+        picture = registered(self.reconstruction, image, height, width).picture
+        return {"pose": picture.pose(self.units or 1.0).tolist(), "metres_per_unit": self.units}
 
     def depth_sensor(self, of: Path) -> DepthSensor:
         """What is known of the sensor for the frame whose measurements or picture are `of`."""
@@ -200,18 +218,21 @@ class Sensor:
 
     def _from_colmap(
         self, model: colmap.Reconstruction, image: Path, height: int, width: int
-    ) -> tuple[Measurements, Tensor, Lens | None, list[str]]:
+    ) -> tuple[Measurements, Tensor, Lens | None, list[str], Reservation]:
         found = registered(model, image, height, width)
-        view = colmap.sparse_view(model, found.picture, self.units, camera=found.camera, undistorted=True)
+        scale = self.units or 1.0
+        view = colmap.sparse_view(model, found.picture, scale, camera=found.camera, undistorted=True)
         notices = []
-        if self.units == 1:
-            notices.append("COLMAP depth is in the model's own unit: --units METRES makes it metres")
+        if self.units is None:
+            notices.append(WITHOUT_UNIT)
         if found.resized:
             notices.append("COLMAP saw the pictures in another size: its cameras are resized with them")
         lens = None if self.rectified else found.lens
         if lens is not None:
             notices.append(UNDISTORTED)
-        return Measurements(sparse=view.sparse, weight=view.weight), view.intrinsics, lens, notices
+        reservation = Reservation(common=view.common, spread=FEATURES)
+        std = view.std if bool(view.std.any()) else None
+        return Measurements(sparse=view.sparse, std=std), view.intrinsics, lens, notices, reservation
 
 
 def _with_points(found: Measurements, more: Tensor) -> Measurements:

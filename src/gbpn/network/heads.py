@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from gbpn.config import ModelConfig
-from gbpn.network import head_planes
+from gbpn.network import head_planes, smooth_maps
 from gbpn.network.blocks import ConvNorm, Convolution, ResidualBlock, doubled, initialise
 from gbpn.network.field_parameters import ChannelLayout, HeadMaps
 from gbpn.network.upscale import Upscale
@@ -42,12 +42,7 @@ class Detail(nn.Module):
 
     def forward(self, features: Tensor, image: Tensor) -> tuple[Tensor, ...]:
         """features [B, C, H/2, W/2], image [B, 3, H, W] → one correction per map."""
-        return torch.split(self.drawn(features, image), list(self.counts), dim=1)
-
-    def drawn(self, features: Tensor, image: Tensor) -> Tensor:
-        """All corrections as one map [B, sum of counts, H, W]."""
-        drawn: Tensor = self.last(self.mixed(features, image))
-        return drawn
+        return torch.split(self.last(self.mixed(features, image)), list(self.counts), dim=1)
 
     def mixed(self, features: Tensor, image: Tensor) -> Tensor:
         """[B, width, H, W]: what the last layer reads."""
@@ -137,9 +132,8 @@ class Heads(nn.Module):
         image's own pixels."""
         lasts = [getattr(self, name)[-1] for name in self.counts]
         weight, bias = (torch.cat([getattr(last, part) for last in lasts]) for part in ("weight", "bias"))
-        maps = doubled(functional.conv2d(x.to(weight.dtype), weight, bias))
-        if self.detail is not None:
-            maps = maps + self.detail.drawn(x, image)
+        fine = None if self.detail is None else (self.detail.mixed(x, image), self.detail.last)
+        maps = smooth_maps.grown(x, weight, bias, fine)
         return HeadMaps(
-            **dict(zip(self.counts, torch.split(maps, list(self.counts.values()), dim=1), strict=True))
+            **dict(zip(self.counts, torch.split(maps, list(self.counts.values()), 1), strict=True))
         )

@@ -18,7 +18,7 @@ from torch.nn import functional
 from gbpn.config import ModelConfig
 from gbpn.errors import InputError
 from gbpn.mrf import SYMMETRIC_RING, shift
-from gbpn.network import fused_maps, head_planes
+from gbpn.network import fused_maps, head_planes, smooth_maps
 from gbpn.network.blocks import ConvNorm, Convolution, ResidualBlock, doubled, initialise
 from gbpn.network.density import DensityResponse
 from gbpn.network.field_parameters import ChannelLayout, FieldParameters, HeadMaps
@@ -133,11 +133,17 @@ class Refiner(nn.Module):
         if layers is not None and head_planes.fit(layers, self.backend, x, *old.values()):
             parts = torch.split(head_planes.drawn(layers, x, add=tuple(old.values())), counts, dim=1)
             return HeadMaps(**dict(zip(old, parts, strict=True)))
-        new = doubled(self.last(x)) if self.smooth else self.last(x)
-        if self.detail is not None:
-            new = new + self.detail.drawn(x, shown)
-        parts = torch.split(new, counts, dim=1)
+        parts = torch.split(self._new(x, shown), counts, dim=1)
         return HeadMaps(**{name: maps + new for (name, maps), new in zip(old.items(), parts, strict=True)})
+
+    def _new(self, x: Tensor, shown: Tensor) -> Tensor:
+        """What is added to the maps of the first stage."""
+        if not self.smooth:
+            taps: Tensor = self.last(x)
+            return taps
+        assert self.last.bias is not None
+        fine = None if self.detail is None else (self.detail.mixed(x, shown), self.detail.last)
+        return smooth_maps.grown(x, self.last.weight, self.last.bias, fine)
 
     def _attend(self, level: int, x: Tensor, context: Sequence[Tensor]) -> Tensor:
         """What the units of a level make of its map; as it came where there are none."""

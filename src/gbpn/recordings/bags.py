@@ -32,6 +32,8 @@ _CAMERAS = ("sensor_msgs/msg/CameraInfo",)
 _TRANSFORM_TYPES = ("tf2_msgs/msg/TFMessage", "tf/msg/tfMessage")
 _TRANSFORMS = ("/tf_static", "/tf")
 """Topics of transforms, unless told otherwise."""
+_SLICES = 32
+"""Parts of a scan that are taken as measured at one time each, when it is deskewed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,16 +82,18 @@ class Recording:
         points: str | None = None,
         camera_info: str | None = None,
         transforms: tuple[str, ...] = (),
+        deskew: bool = False,
     ) -> None:
         """
         image        topic of images; may be None where there is only one
         points       topic of point clouds or depth images; may be None where there is only one of clouds
         camera_info  topic of the camera; by default the one beside the image's
         transforms   topics of transforms; by default /tf_static and /tf
+        deskew       clouds are put where each of their points was at its own time, by the transforms
         """
         self.path = Path(path)
         self._lock = threading.Lock()
-        self._info, self._named_transforms = camera_info, transforms
+        self._info, self._named_transforms, self._deskew = camera_info, transforms, deskew
         self._cameras: dict[str, tuple[int, Any] | None] = {}
         with self._border():
             self._file = BagFile(self.path)
@@ -139,8 +143,9 @@ class Recording:
             camera = self._camera(self.image, self._info)
             frame = str(seen.header.frame_id)
             if self.topics[self.points] not in _IMAGES:
-                points = messages.cloud_of(found)
-                to_camera = self._to_camera(str(found.header.frame_id), frame, image.time)
+                source = str(found.header.frame_id)
+                points = self._straight(found, source) if self._deskew else messages.cloud_of(found)
+                to_camera = self._to_camera(source, frame, image.time, measured.time)
                 to_camera = None if to_camera is None else self._rectification() @ to_camera
                 return RecordedFrame(
                     picture=picture, camera=camera, points=points, to_camera=to_camera, depth=None
@@ -149,7 +154,7 @@ class Recording:
             if depth.shape == picture.shape[:2] and own == frame:
                 return RecordedFrame(picture=picture, camera=camera, points=None, to_camera=None, depth=depth)
             points = _lifted(depth, self._camera(self.points, None), self.points)
-            to_camera = self._to_camera(own, frame, image.time)
+            to_camera = self._to_camera(own, frame, image.time, measured.time)
             return RecordedFrame(
                 picture=picture, camera=camera, points=points, to_camera=to_camera, depth=None
             )
@@ -201,12 +206,13 @@ class Recording:
 
     def _camera(self, topic: str, named: str | None) -> CameraFile | None:
         """The camera of an image topic: the first message, as calibrations do not change while driving."""
-        info = named or str(PurePosixPath(topic).parent / "camera_info")
-        if named is not None and self.topics.get(named) not in _CAMERAS:
-            there = [name for name, kind in self.topics.items() if kind in _CAMERAS]
-            raise InputError(f"--camera-info {shown(named)}: no such topic; there are {self._listed(there)}")
-        if info not in self.topics:
+        info = self.camera_of(topic) if named is None else named
+        if info is None:
             return None
+        if self.topics.get(info) not in _CAMERAS:
+            raise InputError(
+                f"--camera-info {shown(info)}: no such topic; there are {self._listed(self.cameras)}"
+            )
         if info not in self._cameras:
             self._cameras[info] = next(self._file.read(info), None)
         found = self._cameras[info]
@@ -218,11 +224,56 @@ class Recording:
             raise DatasetError(f"{shown(self.path.name)}, {shown(info)}: {error}") from error
         return _rectified(camera, found[1]) if "rect" in PurePosixPath(topic).name else camera
 
+    @property
+    def cameras(self) -> list[str]:
+        """Topics of cameras."""
+        return [name for name, kind in self.topics.items() if kind in _CAMERAS]
+
+    def camera_of(self, topic: str) -> str | None:
+        """The topic of an image topic's camera: beside it, or the nearest above it, or the only one there is.
+
+        /cam/image/compressed belongs to /cam/camera_info; /cam/rgb to the only one below /cam.
+        """
+        for place in PurePosixPath(topic).parents:
+            if str(place / "camera_info") in self.cameras:
+                return str(place / "camera_info")
+            below = [name for name in self.cameras if place in PurePosixPath(name).parents]
+            if below:
+                return below[0] if len(below) == 1 else None
+        return None
+
+    def require_camera(self) -> None:
+        """Raise if it is not known which camera took the images, and say which there are.
+
+        Depth images of the same pixels are completed with a camera that is guessed, if none was recorded.
+        """
+        guessed = not self.cameras and self.topics[self.points] in _IMAGES
+        if self._info is None and self.camera_of(self.image) is None and not guessed:
+            there = f"there are {self._listed(self.cameras)}" if self.cameras else "there is none"
+            raise InputError(
+                f"which camera took {shown(self.image)}? No camera_info is beside or above it; {there}: "
+                "name it with --camera-info, or give --intrinsics"
+            )
+
+    def require_transform(self) -> None:
+        """Raise if no transform leads from the points to the camera."""
+        if self.topics[self.points] in _IMAGES:
+            return
+        with self._border(), self._lock:
+            seen = self._message(self.image, self._images[0])
+            found = self._message(self.points, self._measured[0])
+            source, target = str(found.header.frame_id), str(seen.header.frame_id)
+            if self._to_camera(source, target, self._images[0].time, self._measured[0].time) is None:
+                raise InputError(
+                    f"no transform leads from {shown(source)} ({shown(self.points)}) to {shown(target)}: "
+                    "record /tf_static, name its topic with --tf, or give --extrinsics"
+                )
+
     def _rectification(self) -> np.ndarray:
         """[4, 4]: how the images of a rectified topic are turned against the camera's frame."""
         turn = np.eye(4)
-        info = self._info or str(PurePosixPath(self.image).parent / "camera_info")
-        found = self._cameras.get(info)
+        info = self._info or self.camera_of(self.image)
+        found = None if info is None else self._cameras.get(info)
         if "rect" in PurePosixPath(self.image).name and found is not None:
             values = getattr(found[1], "R", None)
             values = getattr(found[1], "r", None) if values is None else values
@@ -230,11 +281,30 @@ class Recording:
                 turn[:3, :3] = np.asarray(values, np.float64).reshape(3, 3)
         return turn
 
-    def _to_camera(self, source: str, target: str, time: int) -> np.ndarray | None:
+    def _to_camera(self, source: str, target: str, time: int, measured: int) -> np.ndarray | None:
         """None where the recording tells of no transform at all, so that the caller may know one."""
         if source == target:
             return np.eye(4)
-        return self._tree.between(source, target, time) if self._tree.frames else None
+        return self._tree.between(source, target, time, measured) if self._tree.frames else None
+
+    def _straight(self, message: Any, source: str) -> np.ndarray:
+        """[N, 3] points as the scanner would see them all at the time of the message."""
+        points, since = messages.timed_cloud_of(message)
+        if since is None:
+            raise DatasetError(
+                f"{shown(self.points)} does not say when each point was measured (a field t, time, timestamp "
+                "or offset_time): leave out --deskew"
+            )
+        if source not in self._tree.frames:
+            raise DatasetError(f"no transform tells how {shown(source)} moves: leave out --deskew")
+        stamp, out = messages.nanoseconds_of(message), points.copy()
+        slices = np.minimum((since - since.min()) * _SLICES // max(int(np.ptp(since)), 1), _SLICES - 1)
+        for part in np.unique(slices):
+            here = slices == part
+            then = stamp + int(np.median(since[here]))
+            moved = self._tree.between(source, source, stamp, then)
+            out[here] = points[here] @ moved[:3, :3].T + moved[:3, 3]
+        return out
 
     def _transforms(self) -> TransformTree:
         tree = TransformTree()

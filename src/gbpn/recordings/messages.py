@@ -24,6 +24,7 @@ __all__ = [
     "nanoseconds_of",
     "picture_of",
     "seconds_of",
+    "timed_cloud_of",
     "transform_of",
 ]
 
@@ -39,6 +40,10 @@ _COMPRESSED_DEPTH_HEADER = 12
 """Bytes before the PNG of a compressedDepth image."""
 _POINT_TYPES = {1: "i1", 2: "u1", 3: "i2", 4: "u2", 5: "i4", 6: "u4", 7: "f4", 8: "f8"}
 """PointField's constants."""
+_POINT_TIMES = ("t", "offset_time", "time", "timestamp")
+"""Names of fields that say when each point was measured."""
+_CLOCK = 1e6
+"""Seconds from which on a time is the clock's, not the scan's."""
 
 
 def nanoseconds_of(message: Any) -> int:
@@ -91,6 +96,14 @@ def depth_of(message: Any) -> np.ndarray:
 
 def cloud_of(message: Any) -> np.ndarray:
     """[N, 3] float64 of a PointCloud2; points that are not finite, the scanner's misses, are left out."""
+    return timed_cloud_of(message)[0]
+
+
+def timed_cloud_of(message: Any) -> tuple[np.ndarray, np.ndarray | None]:
+    """`cloud_of`, and [N] nanoseconds of each point from the time in the header; None where no field says.
+
+    Drivers call the field t or offset_time (nanoseconds), time (seconds) or timestamp (seconds of the clock).
+    """
     fields = {field.name: field for field in message.fields}
     missing = [axis for axis in "xyz" if axis not in fields]
     if missing:
@@ -98,10 +111,12 @@ def cloud_of(message: Any) -> np.ndarray:
             f"a point cloud has fields x, y, z; got {shown(', '.join(fields))}: choose another topic"
         )
     order = ">" if message.is_bigendian else "<"
-    kinds = [order + _POINT_TYPES[int(fields[axis].datatype)] for axis in "xyz"]
-    offsets = [int(fields[axis].offset) for axis in "xyz"]
+    clock = next((name for name in _POINT_TIMES if name in fields), None)
+    read = [*"xyz", *([clock] if clock else [])]
+    kinds = [order + _POINT_TYPES[int(fields[name].datatype)] for name in read]
+    offsets = [int(fields[name].offset) for name in read]
     step, width, height = int(message.point_step), int(message.width), int(message.height)
-    record = np.dtype({"names": list("xyz"), "formats": kinds, "offsets": offsets, "itemsize": step})
+    record = np.dtype({"names": read, "formats": kinds, "offsets": offsets, "itemsize": step})
     data = np.frombuffer(message.data, np.uint8)
     row = int(message.row_step) or step * width
     if row < step * width or len(data) < row * max(height - 1, 0) + step * width:
@@ -109,7 +124,18 @@ def cloud_of(message: Any) -> np.ndarray:
     lines = [np.frombuffer(data, record, count=width, offset=line * row) for line in range(height)]
     table = np.concatenate(lines) if lines else np.zeros(0, record)
     points = np.stack([table[axis].astype(np.float64) for axis in "xyz"], axis=1)
-    return points[np.isfinite(points).all(axis=1)]
+    kept = np.isfinite(points).all(axis=1)
+    return points[kept], None if clock is None else _since(table[clock][kept], clock, nanoseconds_of(message))
+
+
+def _since(values: np.ndarray, name: str, stamp: int) -> np.ndarray:
+    """[N] nanoseconds from `stamp`."""
+    if values.dtype.kind in "iu":
+        return values.astype(np.int64)
+    seconds = values.astype(np.float64)
+    if name == "timestamp" and seconds.size and float(seconds[0]) > _CLOCK:
+        seconds = seconds - stamp / NANOSECONDS
+    return np.rint(np.nan_to_num(seconds) * NANOSECONDS).astype(np.int64)
 
 
 def transform_of(message: Any) -> np.ndarray:
