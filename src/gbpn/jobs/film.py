@@ -51,6 +51,7 @@ def jobs_of_video(video: Video, sensor: Sensor, sparse: str, tolerance: float | 
             name=f"{video.path.stem}_{number:06}",
             left_out="" if file is not None else reason,
             read=None if file is None else partial(_read, video, number, sensor, file),
+            recorded=True,
             settings={"frame": number},
         )
         for number, file in enumerate(partners)

@@ -42,6 +42,7 @@ def jobs_of_recording(recording: Recording, sensor: Sensor, tolerance: float) ->
             name=f"{image.time // NANOSECONDS}.{image.time % NANOSECONDS:09}",
             left_out="" if gap <= allowed else left_out_in_time(tolerance),
             read=partial(_read, recording, sensor, image, measured),
+            recorded=True,
             settings={"topics": topics, "time": image.time, "measured": measured.time},
         )
         for (image, measured), gap in zip(pairs, apart, strict=True)

@@ -168,7 +168,7 @@ class Run:
             raise InputError(f"{job.image}: {job.problem}")
         if job.left_out:
             return Outcome(job=job, state="left out", message=job.left_out)
-        picture = _state(job.image) if job.read is None else _recorded_state(job.image)
+        picture = _recorded_state(job.image) if job.recorded else _state(job.image)
         depths = [] if job.sparse is None else [_state(job.sparse)]
         record = {**identity, **job.settings, "inputs": [picture, *depths]}
         record["inputs"] += [_state(p) for p in self.sensor.rating_files(job.sparse or job.image)]
@@ -177,7 +177,7 @@ class Run:
             return Outcome(job=job, state="kept", files=tuple(files))
         start = time.perf_counter()
         inputs = self.sensor.read(job.image, job.sparse) if job.read is None else job.read()
-        if job.read is None:
+        if not job.recorded:
             record["place"] = self.sensor.place(job.image, *inputs.size)
         result = self._complete(inputs)
         result = replace(result, max_sigma=self.max_sigma)
