@@ -12,6 +12,7 @@ import torch
 from PIL import Image
 
 from gbpn.datasets import MixedDataset, open_dataset
+from gbpn.datasets.decoded import Decoded
 from gbpn.errors import DatasetError, InputError
 from gbpn.sensors.patterns import fixed_positions
 
@@ -92,11 +93,31 @@ def test_nyu_scenes_get_the_benchmarks_crop(tree: Path) -> None:
     assert tuple(MixedDataset(tree, scenes=("nyuv2",), crop=False).load(0).image.shape) == (3, 240, 320)
 
 
-def test_the_cache_changes_nothing(tree: Path) -> None:
-    plain, cached = MixedDataset(tree, "all"), MixedDataset(tree, "all", cache=True)
+@pytest.mark.parametrize("kind", ["memory", "folder"])
+def test_the_cache_changes_nothing(tree: Path, tmp_path: Path, kind: str) -> None:
+    cache = True if kind == "memory" else str(tmp_path / "decoded")
+    plain, cached = MixedDataset(tree, "all"), MixedDataset(tree, "all", cache=cache)
     for index in (0, 3, 3):
         assert torch.equal(plain.load(index).image, cached.load(index).image)
         assert torch.equal(plain.load(index).target, cached.load(index).target)
+
+
+def test_decoded_files_serve_others_until_theirs_change(tmp_path: Path) -> None:
+    source, made = tmp_path / "a.bin", []
+
+    def decode() -> np.ndarray:
+        made.append(1)
+        return np.frombuffer(source.read_bytes(), np.uint8)
+
+    source.write_bytes(bytes([1, 2]))
+    for _ in range(2):
+        one = Decoded(tmp_path / "kept")
+        assert one.of(source, decode).tolist() == one.of(source, decode).tolist() == [1, 2]
+    assert len(made) == 1
+    source.write_bytes(bytes([3, 4, 5]))
+    assert Decoded(tmp_path / "kept").of(source, decode).tolist() == [3, 4, 5]
+    with pytest.raises(DatasetError, match=r"nothing\.bin cannot be read"):
+        Decoded(tmp_path / "kept").of(tmp_path / "nothing.bin", decode)
 
 
 def test_lidar_scenes_hold_out_rings(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ import torch
 from torch import Tensor
 
 from gbpn.augmentation import geometry
+from gbpn.datasets.decoded import Decoded
 from gbpn.errors import DatasetError, InputError
 from gbpn.files.guard import reading, shown
 from gbpn.formats.calibration import intrinsics_of
@@ -102,7 +103,7 @@ class MixedDataset:
         lines: int | None = None,
         accumulated: bool = True,
         clean: bool = True,
-        cache: bool = False,
+        cache: bool | str = False,
         repeat: Mapping[str, int] | None = None,
         sensors: str | tuple[str, ...] = (),
         target: str = "depth",
@@ -114,7 +115,8 @@ class MixedDataset:
         default all with accumulated ground truth, else 32 with the other rings as target; without
         `accumulated` all scenes are of the second kind.
         `clean` drops the damaged target pixels of the datasets in DAMAGED.
-        `cache` keeps decoded files in memory (about 0.4 MB a 320×240 frame).
+        `cache` keeps decoded files (about 0.4 MB a 320×240 frame): True in memory, a folder's path in files
+        there, which all workers and later runs share.
         `repeat` shows scenes of few frames more often in training: {"kitti": 3} counts all that start so
         three times.
         `sensors`: measurements come from these folders beside `depth/` where a scene has them, frame after
@@ -134,7 +136,7 @@ class MixedDataset:
         self.accumulated = accumulated
         if any(times < 1 for times in (repeat or {}).values()):
             raise InputError(f"repeat must count scenes once or more; got {repeat}")
-        self._cache: dict[Path, np.ndarray] | None = {} if cache else None
+        self._decoded = Decoded(Path(cache) if isinstance(cache, str) else None) if cache else None
         self._frames: list[tuple[Scene, str, Path]] = []
         found = _find_scenes(self.root)
         whole = {scene.name for scene in found}
@@ -231,22 +233,22 @@ class MixedDataset:
 
     def _depth(self, scene: Scene, kind: str, frame: str) -> Tensor:
         path = scene.folder / kind / f"{frame}.png"
-        if self._cache is None:
-            return read_depth(path, scale=float(scene.meta["depth_scale"]))
-        if path not in self._cache:
-            # Half floats would lose millimetres; the 16-bit integers are what was stored.
-            metres = read_depth(path, scale=float(scene.meta["depth_scale"]))[0].numpy()
-            self._cache[path] = np.rint(metres * float(scene.meta["depth_scale"])).astype(np.uint16)
-        stored = self._cache[path].astype(np.float32)
-        stored /= np.float32(scene.meta["depth_scale"])
+        scale = float(scene.meta["depth_scale"])
+        if self._decoded is None:
+            return read_depth(path, scale=scale)
+
+        def decode() -> np.ndarray:
+            # half floats would lose millimetres; the 16-bit integers are what was stored
+            return np.rint(read_depth(path, scale=scale)[0].numpy() * scale).astype(np.uint16)
+
+        stored = self._decoded.of(path, decode).astype(np.float32)
+        stored /= np.float32(scale)
         return torch.from_numpy(stored)[None]
 
     def _pixels(self, path: Path) -> np.ndarray:
-        if self._cache is None:
+        if self._decoded is None:
             return read_pixels(path)
-        if path not in self._cache:
-            self._cache[path] = read_pixels(path)
-        return self._cache[path]
+        return self._decoded.of(path, lambda: read_pixels(path))
 
     def _ring(self, path: Path) -> np.ndarray:
         return self._pixels(path)[..., 0]
