@@ -38,8 +38,12 @@ class TransformTree:
             del told[0]
 
     def forget_motion(self) -> None:
-        """Keep what was told once only, as of mountings: time starts again."""
-        self._edges = {edge: told for edge, told in self._edges.items() if len(told) == 1}
+        """Keep what never changed, as of mountings: time starts again."""
+        self._edges = {
+            edge: told[:1]
+            for edge, told in self._edges.items()
+            if all(np.array_equal(told[0][1], matrix) for _, matrix in told)
+        }
 
     @property
     def frames(self) -> list[str]:
