@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
 pytest.importorskip("embreex")
 pytest.importorskip("numba")
 
+from gbpn.datasets import MixedDataset
 from gbpn.errors import InputError
 from gbpn.worlds.scene import Light, Mesh, Surface, World, joined
 from gbpn.worlds.sensing.laser import Laser
@@ -289,3 +293,33 @@ def test_a_scanner_spins_over_the_whole_picture() -> None:
     columns = np.unique(np.nonzero(reading.depth)[1])
     assert len(columns) == WIDTH
     assert math.isclose(float(reading.depth.max()), WALL, abs_tol=1e-3)
+
+
+def test_every_sensor_is_read_back_by_the_pool(tmp_path: Path) -> None:
+    """What is stored beside the exact depth comes back as the measurements of a sample, to half a step."""
+    sight = sight_of(wall(3.0), floor(), post())
+    readings = measure(sight, list(SENSORS), 1, 0)
+    scene = tmp_path / "own" / "scene"
+    pictures: dict[str, np.ndarray] = {"depth": np.rint(sight.depth * 256).astype(np.uint16)}
+    pictures |= stored(readings, 256.0)
+    for folder, values in pictures.items():
+        (scene / folder).mkdir(parents=True)
+        Image.fromarray(values).save(scene / folder / "0000.png")
+    (scene / "color").mkdir()
+    assert sight.image is not None
+    Image.fromarray(sight.image).save(scene / "color" / "0000.jpg")
+    meta = {"K": sight.view.intrinsics.tolist(), "depth_scale": 256.0, "role": "train"}
+    (scene / "meta.json").write_text(json.dumps(meta))
+    for name, reading in readings.items():
+        folder = "lidar_raw" if name == "lidar_64" else name
+        sample = MixedDataset(tmp_path, "all", sensors=folder).frame(0)
+        assert np.abs(sample.sparse[0].numpy() - reading.depth).max() <= 0.5 / 256 + 1e-5
+        assert sample.target is not None
+        assert np.abs(sample.target[0].numpy() - sight.depth).max() <= 0.5 / 256 + 1e-5
+    rings = readings["lidar_64"].ring
+    assert rings is not None
+    eight = MixedDataset(tmp_path, "all", sensors="lidar_raw", lines=8).frame(0).sparse[0].numpy() > 0
+    assert np.array_equal(eight, (rings > 0) & ((rings - 1) % 8 == 0))
+    kinect = MixedDataset(tmp_path, "all", target="kinect").frame(0)
+    assert kinect.target is not None
+    assert np.abs(kinect.target[0].numpy() - readings["kinect"].depth).max() <= 0.5 / 256 + 1e-5

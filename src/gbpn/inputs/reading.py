@@ -24,7 +24,7 @@ from gbpn.errors import InputError
 from gbpn.files.guard import most_pixels, require_size, shown, taking
 from gbpn.formats.arrays import numeric, read_npz
 from gbpn.formats.calibration import intrinsics_of
-from gbpn.formats.camera_files import read_camera, resized
+from gbpn.formats.camera_files import CameraFile, read_camera, resized
 from gbpn.formats.depth_files import likely_scale, read_depth, require_scale
 from gbpn.formats.images import open_picture, orientation_notice, picture_pixels, read_image, to_tensor
 from gbpn.formats.point_tables import COLUMNS, POINT_TABLES, read_point_table
@@ -240,13 +240,16 @@ def as_camera(
     """[3, 3] float32, a lens if there is one, and a notice if the camera had to be guessed or looks odd.
 
     Four numbers fx, fy, cx, cy; a 3×3 matrix; a file, see `formats.camera_files`, of which `number` chooses
-    the camera of a Kalibr chain; "26mm", see `FocalLength`; or None: the focal length that the picture
-    file's EXIF gives, else a field of view of 60° across the longer side. In pixels or shares of the size.
+    the camera of a Kalibr chain; "26mm", see `FocalLength`; a `CameraFile`; or None: the focal length that
+    the picture file's EXIF gives, else a field of view of 60° across the longer side. In pixels or shares of
+    the size.
     """
     if isinstance(intrinsics, str):
         intrinsics = FocalLength.of(intrinsics) or intrinsics
     if isinstance(intrinsics, FocalLength):
         return intrinsics.matrix(height, width), None, None
+    if isinstance(intrinsics, CameraFile):
+        return _read_camera(intrinsics, height, width)
     if intrinsics is not None:
         with taking("intrinsics", "fx, fy, cx, cy, a 3×3 matrix or a file of either"):
             if isinstance(intrinsics, str | os.PathLike):
@@ -265,7 +268,11 @@ def as_camera(
 def _file_camera(
     path: Path, image: Path | None, height: int, width: int, number: int | None
 ) -> tuple[Tensor, Lens | None, str | None]:
-    camera, resize = resized(read_camera(path, number=number, image=image), height, width)
+    return _read_camera(read_camera(path, number=number, image=image), height, width)
+
+
+def _read_camera(camera: CameraFile, height: int, width: int) -> tuple[Tensor, Lens | None, str | None]:
+    camera, resize = resized(camera, height, width)
     matrix, odd = fitted_intrinsics(camera.intrinsics.float(), height, width)
     told = (resize, odd, None if camera.lens is None else UNDISTORTED)
     return matrix, camera.lens, "; ".join(text for text in told if text) or None

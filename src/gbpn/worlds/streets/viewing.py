@@ -76,7 +76,7 @@ def _worthwhile(view: Viewpoint, tracer: Tracer) -> bool:
     if hits.found.mean() < 0.45:
         return False
     thing = tracer.scene.mesh.thing[hits.triangle[hits.found]]
-    near = np.bincount(thing[depth < 3.5], minlength=1)
+    near = np.bincount(thing[depth < 5], minlength=1)
     ground = {
         number
         for number, name in enumerate(tracer.scene.mesh.names)
@@ -86,5 +86,5 @@ def _worthwhile(view: Viewpoint, tracer: Tracer) -> bool:
     return bool(
         np.quantile(depth, 0.02) > _NEAREST
         and 4 < np.median(depth) < 70
-        and near.max() < 0.3 * len(x.ravel())
+        and near.max() < 0.2 * len(x.ravel())
     )
