@@ -16,7 +16,7 @@ import torch
 
 import gbpn
 from gbpn import scenes
-from gbpn.predict.stream import StreamCompleter
+from gbpn.inputs.reading import frame_inputs
 from gbpn.sensors import patterns
 
 POINTS, NOISE = 500, 2 / 255
@@ -31,11 +31,10 @@ def main() -> None:
     target = torch.nn.functional.interpolate(sample.target[None], (height, width), mode="nearest")[0]
     factor = torch.tensor([[width / sample.image.shape[2]], [height / sample.image.shape[1]], [1.0]])
     camera = sample.intrinsics * factor
-    completer = gbpn.DepthCompleter.from_pretrained()
-    methods = {
-        "frame by frame": completer,
-        **{f"stream, warm {warm}": StreamCompleter(completer, warm=warm) for warm in (1, 3)},
-    }
+    methods = {"frame by frame": gbpn.DepthCompleter.from_pretrained(working_size="own").complete}
+    for warm in (1, 3):
+        stream = gbpn.DepthCompleter.from_pretrained(stream=warm).stream()
+        methods[f"stream of {warm}"] = stream.frame
     print("method            flicker m   rmse m")
     for name, method in methods.items():
         rng = np.random.default_rng(0)
@@ -43,7 +42,7 @@ def main() -> None:
         for _ in range(frames):
             noise = torch.from_numpy(rng.normal(0, NOISE, image.shape)).float()
             sparse = patterns.random_points(target, rng, POINTS)
-            answers.append(method((image + noise).clamp(0, 1), sparse, camera).depth)
+            answers.append(method(frame_inputs((image + noise).clamp(0, 1), sparse, camera)).depth)
         stack = np.stack(answers)
         flicker = float(np.abs(np.diff(stack[1:], axis=0)).mean())
         known = target[0].numpy() > 0

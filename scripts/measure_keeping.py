@@ -16,7 +16,7 @@ import torch
 from measure_upscaling import frames
 
 import gbpn
-from gbpn.predict.inputs import frame_inputs
+from gbpn.inputs.reading import frame_inputs
 
 HOLES = 0.33
 """Share of the picture in holes."""

@@ -60,7 +60,7 @@ def main() -> None:
     options = parser.parse_args()
     frames = open_dataset("pool", options.scenes, "all")
     chosen = np.unique(np.linspace(0, len(frames) - 1, options.frames).round().astype(int))
-    model = gbpn.load("default", fuse=True)
+    model = gbpn.load("default")
     completers = {choice: DepthCompleter(model, outliers=choice) for choice in ("keep", "drop")}
     rows: dict[str, list[tuple[float, ...]]] = {}
     for index in map(int, chosen):

@@ -37,7 +37,8 @@ def main() -> None:
     parser.add_argument("--points", type=int, default=500)
     parser.add_argument("-o", "--output", type=Path)
     given = parser.parse_args()
-    models = {name: gbpn.load(given.weights, fuse=True, precision=name) for name in ("float32", "bfloat16")}
+    weights = gbpn.load(given.weights)
+    models = {name: weights.prepared(name, "cpu") for name in ("float32", "bfloat16")}
     dataset = open_dataset("pool", given.data, "evaluation")
     rows: list[dict[str, float]] = []
     shown: list[tuple[float, Image.Image]] = []
@@ -59,9 +60,7 @@ def main() -> None:
 @torch.inference_mode()
 def complete(model: gbpn.GBPN, sample: Sample) -> DepthDistribution:
     image, sparse, camera = (x[None] for x in (sample.image, sample.sparse, sample.intrinsics))
-    answer = model.complete(image, sparse, camera, sigmas=True)
-    _ = answer.std
-    return answer
+    return model.complete(image, sparse, camera)
 
 
 def compared(answers: dict[str, DepthDistribution], sample: Sample) -> dict[str, float]:

@@ -38,6 +38,7 @@ from small_frames import fill, write_frames  # noqa: E402
 
 import gbpn  # noqa: E402
 import gbpn.scale  # noqa: E402
+from gbpn.how import How  # noqa: E402
 from gbpn.jobs.pairing import plan  # noqa: E402
 from gbpn.jobs.run import Run  # noqa: E402
 from gbpn.jobs.sources import Sensor  # noqa: E402
@@ -47,7 +48,7 @@ from gbpn.scale.storage import Storage, joined  # noqa: E402
 from gbpn.scale.summary import Summary  # noqa: E402
 
 torch.set_num_threads(1)
-INSTRUCTIONS = Instructions(device="cpu", sensor=Sensor(scale=1000.0))
+INSTRUCTIONS = Instructions(how=How(device="cpu"), sensor=Sensor(scale=1000.0))
 
 
 def folders(place: Path) -> tuple[str, str]:

@@ -14,7 +14,7 @@ from torch.nn import functional
 
 import gbpn
 from gbpn import scenes
-from gbpn.predict.session import Session
+from gbpn.engine.session import Session
 from gbpn.sample import Sample
 from gbpn.sensors import patterns
 
@@ -36,30 +36,22 @@ def milliseconds(session: Session) -> float:
     return (time.perf_counter() - start) * 1000
 
 
-def changes(completer: gbpn.DepthCompleter, stage: str, warm: int) -> None:
-    """Additions one by one, then a cold start with the same measurements."""
+def changes(completer: gbpn.DepthCompleter, stage: str) -> None:
+    """Additions one by one."""
     sample, rng = scene("kitchen"), np.random.default_rng(0)
     assert sample.target is not None
     truth = sample.target[0].numpy()
     rows, columns = np.nonzero(patterns.random_points(sample.target, rng, POINTS)[0].numpy())
-    session = completer.session(sample.image, sample.intrinsics, stage=stage, warm=warm)
+    session = completer.session(sample.image, sample.intrinsics, stage=stage)
     session.add(columns, rows, truth[rows, columns])
-    first = milliseconds(session)
-    warm_times, differences = [], []
+    times = []
     for place in rng.choice(np.flatnonzero(truth), ADDITIONS, replace=False):
         row, column = divmod(int(place), truth.shape[1])
         session.add(column, row, truth[row, column])
-        warm_times.append(milliseconds(session))
-        cold = completer.session(sample.image, sample.intrinsics, stage=stage)
-        for one in session.measurements:
-            cold.add(one.x, one.y, one.depth)
-        differences.append(np.abs(session.depth - cold.depth) / (cold.depth.max() - cold.depth.min()))
-    session.restart()
-    first = min(first, milliseconds(session))
+        times.append(milliseconds(session))
     print(
-        f"{completer.model.config.name:8} stage {stage:6} warm={warm}: addition {min(warm_times):.0f} ms at "
-        f"best, {np.median(warm_times):.0f} median; cold {first:.0f} ms; warm - cold, of the depth spread: "
-        f"mean {np.mean(differences):.1%}, worst pixel {np.max(differences):.1%}"
+        f"{completer.model.config.name:8} stage {stage:6}: addition {min(times):.0f} ms at best, "
+        f"{np.median(times):.0f} median"
     )
 
 
@@ -86,12 +78,11 @@ def main() -> None:
     if len(sys.argv) > 1:
         completers = [gbpn.DepthCompleter.from_pretrained(sys.argv[1], device="cpu")]
     else:
-        completers = [gbpn.DepthCompleter(gbpn.build(name).fuse()) for name in ("small", "small-2")]
+        completers = [gbpn.DepthCompleter(gbpn.build(name)) for name in ("small", "small-2")]
     for completer in completers:
         two = completer.model.config.stages == 2
         for stage in ("first", "last") if two else ("last",):
-            for warm in (1, 2):
-                changes(completer, stage, warm)
+            changes(completer, stage)
     for name in ("kitchen", "living_room", "bedroom"):
         for limit in (4.0, 8.0):
             outliers(completers[-1], name, limit)

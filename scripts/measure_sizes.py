@@ -22,9 +22,9 @@ from torch.nn.functional import interpolate
 import gbpn
 from gbpn.datasets import open_dataset
 from gbpn.datasets.selection import evenly_spaced
+from gbpn.engine import resizing
+from gbpn.inputs.frame import FrameInputs
 from gbpn.metrics import valid
-from gbpn.predict import resizing
-from gbpn.predict.inputs import FrameInputs
 from gbpn.sample import Sample
 from gbpn.sensors.patterns import random_points
 
@@ -61,10 +61,9 @@ def errors(completer: gbpn.DepthCompleter, sample: Sample, scale: float, focal: 
     inputs = sized(sample, scale)
     target = target_of(sample, inputs.size, scale)
     own = float(inputs.intrinsics[0, 0])
-    completer.working_size = "own"
-    out = {f"{w:g}": rmse(at(completer, inputs, w * focal / own), target) for w in WORKING}
-    out["own"] = rmse(completer.complete(inputs).distribution.mean, target)
-    completer.working_size = "auto"
+    own_size = gbpn.DepthCompleter(completer.model, how=completer.how, working_size="own")
+    out = {f"{w:g}": rmse(at(own_size, inputs, w * focal / own), target) for w in WORKING}
+    out["own"] = rmse(own_size.complete(inputs).distribution.mean, target)
     out["auto"] = rmse(completer.complete(inputs).distribution.mean, target)
     return out
 

@@ -16,7 +16,7 @@ import torch
 
 import gbpn
 from gbpn.datasets.mixed import MixedDataset
-from gbpn.predict.session import Session
+from gbpn.engine.session import Session
 from gbpn.sample import Sample
 
 COUNTS = (5, 10, 20, 50)
@@ -56,7 +56,6 @@ def follow(completer: gbpn.DepthCompleter, sample: Sample, choose: Chooser, seed
     while len(session.measurements) < max(COUNTS):
         if known[y, x]:
             session.add(x, y, float(truth[y, x]))
-            session.restart()
         if (count := len(session.measurements)) in COUNTS and count not in found:
             found[count] = float(np.sqrt(np.mean((session.depth - truth)[known] ** 2)))
         if count < max(COUNTS):

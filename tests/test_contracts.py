@@ -17,7 +17,7 @@ from source_files import PACKAGE, ROOT, sources
 
 LAYERS = {
     "ground": ("camera", "errors", "files", "gaussian", "kernels"),
-    "boxes": ("config", "distribution", "measurements", "mrf", "sample", "sigma"),
+    "boxes": ("config", "distribution", "how", "measurements", "mrf", "sample", "sigma"),
     "workers": (
         "baselines",
         "formats",
@@ -30,8 +30,8 @@ LAYERS = {
         "weights",
         "worlds",
     ),
-    "supplies": ("augmentation", "datasets", "recordings", "scenes"),
-    "whole": ("model",),
+    "supplies": ("augmentation", "datasets", "inputs", "recordings", "scenes"),
+    "whole": ("answer", "engine", "model"),
     "uses": ("bench", "evaluate", "export", "predict", "runtime", "train"),
     "runs": ("jobs", "scale"),
     "doors": ("cli", "studio"),

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from source_files import ROOT, parsed
 
 CONFIGURATIONS = {
+    "How",
     "KittiAugmentation",
     "Machine",
     "ModelConfig",

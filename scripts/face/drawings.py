@@ -9,9 +9,9 @@ from PIL import Image
 
 from face import canvas
 from gbpn import scenes
+from gbpn.engine.explanation import film
+from gbpn.engine.session import Session
 from gbpn.predict import DepthCompleter
-from gbpn.predict.explanation import film
-from gbpn.predict.session import Session
 from gbpn.sensors import patterns
 from gbpn.show import pictures
 from gbpn.show.pictures import Array

@@ -9,7 +9,8 @@ from PIL import Image
 
 from face import canvas, space
 from gbpn import scenes
-from gbpn.predict import CompletedDepth, DepthCompleter
+from gbpn.answer import CompletedDepth
+from gbpn.predict import DepthCompleter
 from gbpn.sensors import patterns
 from gbpn.show import pictures
 

@@ -6,7 +6,7 @@ import numpy as np
 from PIL import Image
 from scipy import ndimage
 
-from gbpn.predict import CompletedDepth
+from gbpn.answer import CompletedDepth
 from gbpn.show import pictures
 from gbpn.show.pictures import Array
 

@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from gbpn.errors import GbpnError
     from gbpn.gaussian import Gaussian
     from gbpn.gbp import Inference, Messages, infer
+    from gbpn.inputs.clouds import project
     from gbpn.model.loading import load
     from gbpn.model.models import GBPN, build
     from gbpn.mrf import MRF, LocalEdges, NonLocalEdges, SymmetricEdges
-    from gbpn.predict import CompletedDepth, DepthCompleter
-    from gbpn.predict.clouds import project
+    from gbpn.predict import DepthCompleter
     from gbpn.predict.live import Live
     from gbpn.sample import Sample
 
@@ -51,8 +51,8 @@ __all__ = [
 _HOMES = {
     "GBPN": "model.models",
     "MRF": "mrf",
-    "CompletedDepth": "predict",
-    "DepthCompleter": "predict",
+    "CompletedDepth": "answer",
+    "DepthCompleter": "predict.completer",
     "DepthDistribution": "distribution",
     "Gaussian": "gaussian",
     "GbpnError": "errors",
@@ -66,7 +66,7 @@ _HOMES = {
     "build": "model.models",
     "infer": "gbp",
     "load": "model.loading",
-    "project": "predict.clouds",
+    "project": "inputs.clouds",
 }
 """In which module a public name lives."""
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import NamedTuple
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -65,8 +65,10 @@ class DepthDistribution:
     """How confidence becomes σ."""
     stated_std: Tensor | None = None
     """σ of methods that state it themselves."""
-    sigma_check: Callable[[], Widening | None] | None = None
-    """Asked for the widening when σ is first wanted; answers at once from then on."""
+    widening: Widening | None = None
+    """What the image's own measurements ask of σ; None where σ was not checked."""
+    sigma_left_out: bool = False
+    """Whether the caller did not want a σ, so that it was neither checked nor is it there."""
     dropped: Tensor | None = None
     """Bool: measurements that were not used since the rest contradicts them, see
     `gbpn.measurements.outliers`."""
@@ -94,7 +96,7 @@ class DepthDistribution:
     @property
     def calibrated(self) -> bool:
         """Whether there is a σ."""
-        return self.calibration is not None or self.stated_std is not None
+        return not self.sigma_left_out and (self.calibration is not None or self.stated_std is not None)
 
     @property
     def confidence(self) -> Tensor:
@@ -105,11 +107,6 @@ class DepthDistribution:
     def observed(self) -> Tensor:
         """Where any measurement reached the pixel; elsewhere there is no depth, and `mean` is NaN."""
         return self.belief_precision > 0
-
-    @property
-    def widening(self) -> Widening | None:
-        """What the image's own measurements ask of σ; None where σ is not checked."""
-        return None if self.sigma_check is None else self.sigma_check()
 
     @property
     def spread(self) -> Tensor | None:
@@ -126,6 +123,10 @@ class DepthDistribution:
         """Standard deviation in metres: the map stored with the weights, times `spread`, plus `noise`."""
         if self.stated_std is not None:
             return self.stated_std
+        if self.sigma_left_out:
+            raise InputError(
+                "there is no std: sigma was left out when this was completed; ask for it with sigmas=True"
+            )
         std, found = self.unchecked_std, self.widening
         return std if found is None else torch.hypot(std * found.spread, found.noise * self.mean)
 
@@ -139,17 +140,16 @@ class DepthDistribution:
             )
         return self.calibration.std(self.mean, self.confidence_logit)
 
-    def part(self, first: int, last: int) -> DepthDistribution:
-        """The answers `first` … `last` − 1 of a batch, their sigmas unchecked."""
-        return replace(
-            self,
-            mean=self.mean[first:last],
-            confidence_logit=self.confidence_logit[first:last],
-            belief_precision=self.belief_precision[first:last],
-            stated_std=None if self.stated_std is None else self.stated_std[first:last],
-            sigma_check=None,
-            dropped=None if self.dropped is None else self.dropped[first:last],
-        )
+    def plain(self) -> DepthDistribution:
+        """The same as tensors of its own on the CPU, which anybody may change, pickle and send away."""
+        with torch.inference_mode(False):
+            maps: dict[str, Any] = {
+                one.name: _own(value)
+                for one in fields(self)
+                if isinstance(value := getattr(self, one.name), Tensor)
+            }
+            found = self.widening
+            return replace(self, **maps, widening=None if found is None else Widening(*map(_own, found)))
 
     def flipped(self) -> DepthDistribution:
         """Left becomes right."""
@@ -172,12 +172,21 @@ class DepthDistribution:
         )
 
 
+def _own(maps: Tensor) -> Tensor:
+    return maps.detach().to("cpu", copy=True, memory_format=torch.contiguous_format)
+
+
 def stacked(answers: Sequence[DepthDistribution]) -> DepthDistribution:
-    """Answers of methods that take one image at a time, as one batch."""
+    """Answers of one image at a time as one batch; each method's σ as it is."""
+    first = answers[0]
     stated = [answer.stated_std for answer in answers if answer.stated_std is not None]
+    found = [answer.widening for answer in answers if answer.widening is not None]
     return DepthDistribution(
         mean=torch.cat([answer.mean for answer in answers]),
         confidence_logit=torch.cat([answer.confidence_logit for answer in answers]),
         belief_precision=torch.cat([answer.belief_precision for answer in answers]),
+        calibration=first.calibration,
         stated_std=torch.cat(stated) if len(stated) == len(answers) else None,
+        widening=Widening(*map(torch.cat, zip(*found, strict=True))) if len(found) == len(answers) else None,
+        sigma_left_out=first.sigma_left_out,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from gbpn.distribution import DepthDistribution, SigmaCalibration, Widening, stacked
+from gbpn.errors import InputError
 
 MAPS = ("mean", "confidence_logit", "belief_precision")
 
@@ -59,18 +60,10 @@ def test_the_check_widens_sigmas_by_its_factor_and_adds_its_noise() -> None:
         answer(), stated_std=None, calibration=SigmaCalibration(knots=(-3.0, 3.0), log_std=(0.0, -2.0))
     )
     spread, noise = (torch.tensor(v).double().view(3, 1, 1, 1) for v in ((1.0, 2.0, 0.5), (0.0, 0.0, 0.1)))
-    asked: list[int] = []
-
-    def check() -> Widening:
-        asked.append(1)
-        return Widening(spread, noise)
-
-    found = replace(plain, sigma_check=check)
-    assert not asked  # nobody wanted σ
+    found = replace(plain, widening=Widening(spread, noise))
     seen = plain.observed
     wanted = (spread * plain.std).square() + (noise * plain.mean).square()
     torch.testing.assert_close(found.std.square()[seen], wanted[seen])
-    assert asked
     assert found.spread is spread
     assert found.noise is noise
     torch.testing.assert_close(found.unchecked_std, plain.std)
@@ -83,16 +76,31 @@ def test_a_stated_sigma_is_the_answer() -> None:
     assert not replace(one, stated_std=None).calibrated
 
 
-def test_parts_and_stacking_undo_each_other() -> None:
+def part(whole: DepthDistribution, index: int) -> DepthDistribution:
+    """The answer for one image of a batch."""
+    maps = {
+        one.name: value[index : index + 1]
+        for one in fields(whole)
+        if isinstance(value := getattr(whole, one.name), Tensor)
+    }
+    return replace(whole, **maps)
+
+
+def test_stacking_keeps_every_map_and_sigma() -> None:
     whole = answer()
-    parts = [whole.part(k, k + 1) for k in range(3)]
+    parts = [part(whole, k) for k in range(3)]
     again = stacked(parts)
     for name in (*MAPS, "stated_std"):
         one, other = getattr(whole, name), getattr(again, name)
         assert torch.equal(one.nan_to_num(-1), other.nan_to_num(-1)), name
-    assert whole.part(1, 3).dropped is not None
-    assert torch.equal(torch.cat([part.dropped for part in parts if part.dropped is not None]), whole.dropped)
     assert stacked([parts[0], replace(parts[1], stated_std=None)]).stated_std is None
+
+
+def test_a_sigma_that_was_left_out_is_an_error_that_says_what_to_do() -> None:
+    without = replace(answer(), sigma_left_out=True, stated_std=None)
+    assert not without.calibrated
+    with pytest.raises(InputError, match="sigmas=True"):
+        _ = without.std
 
 
 def test_mirroring_twice_is_nothing_and_once_turns_every_map() -> None:

@@ -12,8 +12,8 @@ from PIL import Image
 
 from gbpn.cli.arguments import CHOICES, with_whole_points
 from gbpn.errors import InputError
+from gbpn.inputs.reading import as_camera
 from gbpn.jobs.written import parse_intrinsics
-from gbpn.predict.inputs import as_camera
 
 _COUNT = """
 import sys

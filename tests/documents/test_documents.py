@@ -276,7 +276,9 @@ def test_the_encoder_of_the_page_is_a_whole_one(tmp_path: Path, monkeypatch: pyt
         wanted = model.eval()(**inputs).mean
         save(model, tmp_path / "plain.safetensors")
         torch.testing.assert_close(gbpn.load(tmp_path / "plain.safetensors")(**inputs).mean, wanted)
-        torch.testing.assert_close(model.fuse()(**inputs).mean, wanted, rtol=1e-4, atol=1e-4)
+        torch.testing.assert_close(
+            model.prepared("float32", "cpu")(**inputs).mean, wanted, rtol=1e-4, atol=1e-4
+        )
     del construction.ENCODERS["plain"]
     with pytest.raises(CheckpointError, match=r"one of global-local, efficientnet-lite0; got 'plain'"):
         gbpn.load(tmp_path / "plain.safetensors")

@@ -10,8 +10,8 @@ import pytest
 from gbpn.errors import InputError
 from gbpn.formats.colmap import read_model, sparse_view
 from gbpn.formats.colmap_layout import largest_model, model_folders, registered
+from gbpn.inputs.reading import UNDISTORTED
 from gbpn.jobs.sources import Sensor
-from gbpn.predict.inputs import UNDISTORTED
 
 POINTS = "7 -0.5 0 3 1 2 3 0.0 1 0\n8 0.5 0.4 1 1 2 3 2.0 1 2\n"
 

@@ -15,14 +15,14 @@ import numpy as np
 import torch
 
 import gbpn
+from gbpn.answer.completed import CompletedDepth
 from gbpn.distribution import SigmaCalibration
 from gbpn.errors import GbpnError
 from gbpn.files.contained import contained
 from gbpn.files.guard import LONGEST_MESSAGE
+from gbpn.inputs.frame import FrameInputs
+from gbpn.inputs.reading import as_intrinsics, frame_inputs
 from gbpn.jobs.written import parse_intrinsics, parse_point
-from gbpn.predict.completed import CompletedDepth
-from gbpn.predict.inputs import FrameInputs, as_intrinsics, frame_inputs
-from gbpn.predict.plausible_range import ANSWERS_REACH
 
 from .corpus import colmap_text, seeds
 from .making import HEIGHT, WIDTH, npz
@@ -141,7 +141,8 @@ def _value(rng: np.random.Generator, _: Path) -> str:
 def broken_contract(result: CompletedDepth) -> str:
     """What an answer breaks of its promise; empty if nothing."""
     known = result.sparse[result.sparse > 0]
-    low, high = float(known.min()) / ANSWERS_REACH, float(known.max()) * ANSWERS_REACH
+    reach = result.how.answers_reach
+    low, high = float(known.min()) / reach, float(known.max()) * reach
     depth = result.depth[result.observed]
     if not (np.isfinite(depth).all() and (depth >= low).all() and (depth <= high).all()):
         return f"observed depths from {depth.min()} to {depth.max()}; promised {low:g} to {high:g}"

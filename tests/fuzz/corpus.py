@@ -26,8 +26,8 @@ from gbpn.formats.depth_files import read_depth
 from gbpn.formats.images import read_image
 from gbpn.formats.point_clouds import read_points
 from gbpn.formats.point_tables import read_point_table
+from gbpn.inputs.reading import frame_inputs
 from gbpn.jobs.sources import Sensor
-from gbpn.predict.inputs import frame_inputs
 from gbpn.recordings.timestamps import read_associations, read_timed_list
 
 from .making import CAMERA, HEIGHT, MATRIX, WIDTH, Seed, depth, npy, npz, pixels, saved

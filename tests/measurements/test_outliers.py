@@ -121,12 +121,12 @@ def test_without_suspects_nothing_changes(model: gbpn.GBPN, image: Tensor) -> No
 
 
 def test_a_choice_that_is_none(model: gbpn.GBPN) -> None:
-    with pytest.raises(InputError, match="keep, drop"):
+    with pytest.raises(InputError, match="auto, drop or keep"):
         gbpn.DepthCompleter(model, outliers="maybe")
 
 
 def test_a_model_without_inference_keeps_all(image: Tensor) -> None:
     torch.manual_seed(0)
     completer = gbpn.DepthCompleter(gbpn.build("v1", width=0.25))
-    assert completer.outliers == "keep"
+    assert completer.how.outliers == "keep"
     assert not completer(image, spoilt(wall(), 9.0)[0][0]).dropped.any()

@@ -157,7 +157,7 @@ def test_a_mistyped_folder_is_not_looked_up_on_the_hub(
 
 def test_a_fused_model_is_not_saved(model: gbpn.GBPN, tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match="fused"):
-        save(model.fuse(), tmp_path / "fused.safetensors")
+        save(model.merged(), tmp_path / "fused.safetensors")
 
 
 def test_an_unfinished_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -102,33 +102,32 @@ def test_the_confidence_is_the_precision_or_its_logarithm_plus_the_residual(conf
 
 @pytest.mark.parametrize("solver", ["gbp", "exact"])
 @pytest.mark.parametrize("share", [0.004, 0.1])
-def test_sigmas_checked_at_once_are_those_checked_later(solver: str, share: float) -> None:
-    """Together with the answer, or when they are asked for; of few measurements, and of many."""
+def test_sigmas_move_nothing_else(solver: str, share: float) -> None:
+    """Of few measurements, and of many."""
     exact = {"nonlocal_edges": 0} if solver == "exact" else {}
     model = made(**exact)
     image, sparse = frame(batch=2, share=share)
     with torch.inference_mode():
         pipeline = model.pipeline(solver=solver)
-        later, at_once = (pipeline.complete(image, sparse, sigmas=sigmas) for sigmas in (False, True))
-        torch.testing.assert_close(at_once.mean, later.mean)
-        for one, other in zip(at_once.widening or (), later.widening or (), strict=True):
-            torch.testing.assert_close(one, other)
-            assert one.shape == (2, 1, 1, 1)
-        torch.testing.assert_close(at_once.std, later.std)
+        without, found = (pipeline.complete(image, sparse, sigmas=sigmas) for sigmas in (False, True))
+        assert torch.equal(found.mean, without.mean)
+        assert torch.equal(found.confidence_logit, without.confidence_logit)
+        assert found.widening is not None
+        assert found.spread is not None
+        assert [one.shape for one in found.widening] == [(2, 1, 1, 1)] * 2
+        assert bool((found.spread != 1).all())
         unchecked = model.pipeline(solver=solver, check_sigmas=False).complete(image, sparse)
         assert unchecked.widening is None
-        torch.testing.assert_close(unchecked.std, later.unchecked_std)
-        assert later.spread is not None
-        assert bool((later.spread != 1).all())
+        torch.testing.assert_close(unchecked.std, found.unchecked_std)
 
 
 def test_nothing_is_checked_in_training_or_without_a_calibration() -> None:
     image, sparse = frame()
     model = made()
-    assert model.pipeline().complete(image, sparse).sigma_check is not None
-    assert model.train().pipeline().complete(image, sparse).sigma_check is None
+    assert model.pipeline().complete(image, sparse).widening is not None
+    assert model.train().pipeline().complete(image, sparse).widening is None
     model.eval().calibration = None
-    assert model.pipeline().complete(image, sparse).sigma_check is None
+    assert model.pipeline().complete(image, sparse).widening is None
 
 
 @torch.no_grad()
@@ -153,12 +152,9 @@ def test_measurements_go_together() -> None:
     less = both.without(held)
     assert torch.equal(less.depth, sparse * ~held)
     assert (less.std is both.std, less.weight is both.weight) == (True, True)
-    twice = both.beside(less)
     for name in ("depth", "std", "weight"):
         maps = getattr(both, name)
         assert torch.equal(getattr(turned, name), maps.flip(-1)), name
-        assert torch.equal(getattr(twice, name)[:2], maps), name
-        assert torch.equal(getattr(twice, name)[2:], less.depth if name == "depth" else maps), name
     assert replace(both, std=None).flipped().std is None
 
 

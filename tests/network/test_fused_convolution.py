@@ -12,7 +12,8 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from gbpn.errors import InputError
+from gbpn.errors import BackendError
+from gbpn.how import How
 from gbpn.model.models import build
 from gbpn.network import fused_convolution as fused
 from gbpn.network.blocks import ConvNorm, Convolution, ResidualBlock
@@ -26,7 +27,7 @@ def without_operators(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def folded(module: nn.Module) -> nn.Module:
-    """Random statistics and weights, merged, without gradients, as `Model.fuse` does."""
+    """Random statistics and weights, merged, without gradients, as `Model.merged` does."""
     torch.manual_seed(0)
     for part in module.modules():
         if isinstance(part, nn.BatchNorm2d):
@@ -116,20 +117,19 @@ def test_last_layers_stay_wide() -> None:
 
 def test_precision_is_chosen_for_the_processor_and_the_weights(monkeypatch: pytest.MonkeyPatch) -> None:
     model = build("small", width=0.25)
-    with pytest.raises(InputError, match="precision must be"):
-        model.use_precision("int8")
-    with pytest.raises(InputError, match="call fuse"):
-        model.use_precision("bfloat16")
-    model.fuse()
-    assert model.precision == "float32"
     for checked in (False, True):
         model.card = {"bfloat16": {}} if checked else {}
         for able in (False, True):
-            monkeypatch.setattr("gbpn.model.models.has_bfloat16", lambda able=able: able)
-            assert model.use_precision("auto").precision == ("bfloat16" if checked and able else "float32")
-    assert model.use_precision("bfloat16").first.encoder.stem.layer.weight.dtype == torch.bfloat16
-    assert model.use_precision("float32").first.encoder.stem.layer.weight.dtype == torch.float32
-    assert all(tensor.dtype == torch.float32 for tensor in model.parameters())
+            monkeypatch.setattr("gbpn.model.settling.has_bfloat16", lambda able=able: able)
+            assert model.settled(How()).precision == ("bfloat16" if checked and able else "float32")
+            if not able:
+                with pytest.raises(BackendError, match="computes it itself"):
+                    model.settled(How(precision="bfloat16"))
+    for name, dtype in (("bfloat16", torch.bfloat16), ("float32", torch.float32)):
+        fast = model.prepared(name, "cpu")
+        assert fast.first.encoder.stem.layer.weight.dtype == dtype
+        assert all(tensor.dtype == torch.float32 for tensor in fast.parameters())
+    assert model.first.encoder.stem.layer is None
 
 
 def test_no_processor_without_the_question(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -183,14 +183,14 @@ def test_a_fused_model_answers_like_the_plain_one(name: str, monkeypatch: pytest
     sparse[..., ::9, ::7] = 2.0 + torch.rand(1, 1, 8, 14)
     with torch.no_grad():
         plain = model(image, sparse)
-        quick = model.fuse()(image, sparse)
-        narrow = model.use_precision("bfloat16")(image, sparse)
+        quick = model.prepared("float32", "cpu")(image, sparse)
+        narrow = model.prepared("bfloat16", "cpu")(image, sparse)
         off = (narrow.mean - plain.mean).abs() / plain.mean
         assert narrow.mean.dtype == torch.float32
         assert float(off.max()) > 0
         assert float(off.median()) < 1e-2
         without_operators(monkeypatch)
-        without = model(image, sparse)
+        without = model.prepared("float32", "cpu")(image, sparse)
     for answer in (quick, without):
         off = (answer.mean - plain.mean).abs() / plain.mean
         assert float(off.max()) < 1e-2  # rounding grows where an untrained field is nearly singular

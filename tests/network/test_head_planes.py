@@ -120,7 +120,7 @@ def test_a_model_draws_the_same_either_way(name: str) -> None:
     for part in model.modules():  # last layers that say something
         if isinstance(part, nn.ConvTranspose2d | nn.Conv2d) and not part.weight.any():
             nn.init.normal_(part.weight, std=0.02)
-    model.fuse()
+    model = model.prepared("float32", "cpu")
     stages = (model.first.heads, model.second)
     assert all(stage.last_layers is not None for stage in stages)
     image, sparse = torch.rand(2, 3, 64, 96), torch.zeros(2, 1, 64, 96)

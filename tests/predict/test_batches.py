@@ -15,13 +15,13 @@ import numpy as np
 import pytest
 
 import gbpn
+from gbpn.answer.completed import CompletedDepth
 from gbpn.errors import GbpnError
 from gbpn.files.atomic import PARTIAL, checksum, hidden_folder, remove_leftovers
 from gbpn.formats.colmap import read_model
 from gbpn.jobs.pairing import plan
 from gbpn.jobs.run import Outcome, Run
 from gbpn.jobs.sources import Sensor
-from gbpn.predict.completed import CompletedDepth
 
 
 @pytest.fixture
@@ -105,7 +105,7 @@ def test_a_frame_is_done_again_if_its_camera_or_the_precision_changes(
     jobs = plan(str(frames / "color"), str(frames / "depth"))
     camera = frames / "K.txt"
 
-    def run() -> list[str]:
+    def run(completer: gbpn.DepthCompleter = completer) -> list[str]:
         one = Run(completer=completer, sensor=Sensor(intrinsics=camera), output=frames / "out")
         return states(list(one.all(jobs)))
 
@@ -116,8 +116,8 @@ def test_a_frame_is_done_again_if_its_camera_or_the_precision_changes(
     assert run() == ["kept"] * 3
     camera.write_text("60 50 28 20\n")
     assert run() == ["written"] * 3
-    monkeypatch.setattr(completer.model, "precision", "bfloat16")
-    assert run() == ["written"] * 3
+    monkeypatch.setattr("gbpn.model.settling.has_bfloat16", lambda: True)
+    assert run(gbpn.DepthCompleter(completer.model, precision="bfloat16")) == ["written"] * 3
 
 
 def test_a_frame_is_done_again_if_its_measurements_change_at_equal_size_and_time(
@@ -214,7 +214,8 @@ def test_a_record_knows_its_files(frames: Path, completer: gbpn.DepthCompleter) 
     for name, contents in record["files"].items():
         file = frames / "out" / name
         assert contents == {"bytes": file.stat().st_size, "crc32": checksum(file)}
-    assert record["outliers"] == "drop"
+    assert record["how"] == completer.how.as_json()
+    assert record["how"]["outliers"] == "drop"
     assert record["dropped"] == []
 
 
@@ -243,7 +244,7 @@ def test_unfinished_files_of_another_machine_are_left_for_a_day(tmp_path: Path) 
     assert remove_leftovers(tmp_path) == 1
 
 
-@pytest.mark.parametrize("where", ["gbpn.predict.completed.CompletedDepth.save", "tempfile.mkstemp"])
+@pytest.mark.parametrize("where", ["gbpn.answer.completed.CompletedDepth.save", "tempfile.mkstemp"])
 def test_a_full_disk_ends_the_batch_with_one_clear_error(
     where: str, frames: Path, completer: gbpn.DepthCompleter, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 import gbpn
 from gbpn.camera.lens import Lens, undistorted_picture
 from gbpn.errors import InputError
-from gbpn.predict.clouds import as_points, as_transform, cloud_inputs, project
-from gbpn.predict.inputs import as_image
+from gbpn.inputs.clouds import as_points, as_transform, cloud_inputs, project
+from gbpn.inputs.reading import as_image
 from gbpn.synthetic.raycast import turn
 
 CAMERA = (60.0, 55.0, 28.0, 20.0)

@@ -11,14 +11,14 @@ import torch
 from PIL import Image
 
 import gbpn
+from gbpn.answer.completed import output_names, png_scale
 from gbpn.camera.pinhole import default_intrinsics, rays
 from gbpn.distribution import DepthDistribution, SigmaCalibration
+from gbpn.engine import resizing
 from gbpn.errors import InputError
 from gbpn.formats.depth_files import read_depth
 from gbpn.formats.point_clouds import read_points
 from gbpn.model.pipeline import has_exact_answer
-from gbpn.predict import resizing
-from gbpn.predict.completed import output_names, png_scale
 from gbpn.sigma.even_confidence import evenly_sure
 
 CAMERA = (60, 60, 28, 20)
@@ -212,5 +212,5 @@ def test_exact_solver_only_for_models_with_an_energy(
     assert not has_exact_answer(directed.config)
     with pytest.raises(InputError, match="small-directed' draws directed edges"):
         gbpn.DepthCompleter(directed, solver="exact")
-    with pytest.raises(InputError, match="solver must be one of"):
+    with pytest.raises(InputError, match="solver must be gbp or exact"):
         gbpn.DepthCompleter(directed, solver="guess")

@@ -20,8 +20,8 @@ from gbpn.baselines import linear
 from gbpn.formats.calibration import read_intrinsics
 from gbpn.formats.depth_files import read_depth
 from gbpn.formats.images import read_image
+from gbpn.inputs.reading import as_sparse
 from gbpn.jobs import demo, demo_page
-from gbpn.predict.inputs import as_sparse
 from gbpn.weights.files import EMBEDDED
 
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import gbpn
+from gbpn.engine import explanation
+from gbpn.engine.session import Session
 from gbpn.errors import InputError
-from gbpn.predict import explanation
-from gbpn.predict.session import Session
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def test_listening_is_the_derivative_of_the_answer(session: Session) -> None:
     assert heard.strength.min() >= 0
     # in logarithms a common factor on all depths is a common factor on the answer
     assert heard.shares.sum() == pytest.approx(1.0, abs=0.02)
-    one_stage = Session(session.pipeline, session.device, session._image, stage="first")
+    one_stage = Session(session.engine, session._image, stage="first")
     for one in session.measurements:
         one_stage.add(one.x, one.y, one.depth)
     shares = explanation.listening(one_stage, x, y).shares
@@ -48,7 +48,6 @@ def test_listening_is_the_derivative_of_the_answer(session: Session) -> None:
     point, step = one_stage.measurements[loudest], 0.02
     before = one_stage.depth[y, x]
     one_stage.update(point.x, point.y, point.depth * np.exp(step))
-    one_stage.restart()
     moved = np.log(one_stage.depth[y, x] / before) / step
     assert moved == pytest.approx(shares[loudest], rel=0.02)
 
@@ -81,13 +80,10 @@ def test_quick_is_the_first_stage_and_leaves_the_answer_alone(
     for one in session.measurements:
         alone.add(one.x, one.y, one.depth)
     before = session.depth.copy()
-    session.restart()
     quick = session.quick()
     np.testing.assert_array_equal(quick.depth, alone.depth)
     assert not quick.calibrated
-    session.restart()
     np.testing.assert_array_equal(session.quick_depth(), alone.depth)
-    session.restart()
     np.testing.assert_array_equal(session.depth, before)
 
 
@@ -97,5 +93,4 @@ def test_copies_are_independent(session: Session) -> None:
     other.add(1, 1, 9.0)
     assert not np.array_equal(other.depth, before)
     assert len(session.measurements) == len(other.measurements) - 1
-    session.restart()
     np.testing.assert_array_equal(session.depth, before)

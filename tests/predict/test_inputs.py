@@ -15,7 +15,7 @@ from PIL import Image
 
 from gbpn.camera.pinhole import default_intrinsics
 from gbpn.errors import DatasetError, InputError
-from gbpn.predict.inputs import as_image, as_intrinsics, as_sparse
+from gbpn.inputs.reading import as_image, as_intrinsics, as_sparse
 from gbpn.sensors.projection import points_to_sparse
 
 HEIGHT, WIDTH = 40, 56

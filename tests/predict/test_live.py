@@ -178,9 +178,9 @@ def test_a_bad_pair_does_not_end_the_loop_and_a_fault_is_told(completer, picture
 def test_sigma_comes_with_calibrated_weights(completer, picture, depth) -> None:
     from gbpn.distribution import SigmaCalibration
 
-    calibrated = gbpn.DepthCompleter(gbpn.build("small-2", width=0.5))
-    calibrated.model.calibration = SigmaCalibration(knots=(-5.0, 5.0), log_std=(0.0, -3.0))
-    with Live(calibrated, NUMBERS) as live:
+    model = gbpn.build("small-2", width=0.5)
+    model.calibration = SigmaCalibration(knots=(-5.0, 5.0), log_std=(0.0, -3.0))
+    with Live(gbpn.DepthCompleter(model), NUMBERS) as live:
         live.push_image(picture, 0.0)
         live.push_depth(depth, 0.0)
         answer = live.wait(60, after=0)

@@ -14,11 +14,11 @@ from gbpn.errors import GbpnError, InputError
 from gbpn.formats.confidence_files import read_weights, weights_of
 from gbpn.formats.point_clouds import read_rated_points
 from gbpn.formats.point_tables import read_point_table
+from gbpn.inputs.measurements import DepthSensor
+from gbpn.inputs.reading import as_measurements, frame_inputs
 from gbpn.jobs.sources import Sensor
 from gbpn.measurements.areas import AreaGrid
 from gbpn.model.pipeline import SparseDepth
-from gbpn.predict.inputs import as_measurements, frame_inputs
-from gbpn.predict.measurements import DepthSensor
 from gbpn.sensors.other_camera import reprojected
 
 HEIGHT, WIDTH = 40, 56
@@ -65,7 +65,7 @@ def test_areas_come_back_with_their_means(completer: gbpn.DepthCompleter, pictur
 def test_a_large_picture_with_areas_is_reduced_and_answers_at_its_size(
     completer: gbpn.DepthCompleter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gbpn.predict.resizing.MOST_PIXELS", 40 * 56)
+    monkeypatch.setattr("gbpn.engine.resizing.MOST_PIXELS", 40 * 56)
     image = np.random.default_rng(0).integers(0, 255, (80, 112, 3), dtype=np.uint8)
     result = completer(image, small_map(), keep_measured=True, sigma=0.01, confidence=np.full((10, 14), 2))
     assert result.depth.shape == (80, 112)

@@ -16,8 +16,8 @@ from PIL import Image
 import gbpn
 from gbpn.distribution import SigmaCalibration
 from gbpn.errors import GbpnError, InputError
-from gbpn.predict.inputs import frame_inputs
-from gbpn.predict.plausible_range import ANSWERS_REACH, kept_promises, without_implausible
+from gbpn.inputs.reading import frame_inputs
+from gbpn.measurements.plausible import kept_promises, without_implausible
 
 IMAGE = np.full((40, 56, 3), 100, np.uint8)
 SPARSE = np.full((40, 56), 2.0, np.float32)
@@ -150,7 +150,7 @@ def test_answers_are_finite_positive_and_within_reach(
         return
     result = sure.complete(inputs, sigmas=True)
     known = inputs.sparse[inputs.sparse > 0]
-    low, high = float(known.min()) / ANSWERS_REACH, float(known.max()) * ANSWERS_REACH
+    low, high = float(known.min()) / 10, float(known.max()) * 10
     depth, std = result.depth[result.observed], result.std[result.observed]
     assert np.isfinite(depth).all()
     assert np.isfinite(std).all()
@@ -168,4 +168,9 @@ def test_answers_beyond_reach_are_marked(completer: gbpn.DepthCompleter) -> None
     mean = torch.full(answer.mean.shape, 2.0)
     mean[0, 0, 0, :4] = torch.tensor([torch.inf, -1.0, 21.0, 19.0])
     answer = replace(answer, mean=mean)
-    assert kept_promises(answer, inputs.sparse).observed[0, 0, 0, :4].tolist() == [False, False, False, True]
+    assert kept_promises(answer, inputs.sparse, 10.0).observed[0, 0, 0, :4].tolist() == [
+        False,
+        False,
+        False,
+        True,
+    ]

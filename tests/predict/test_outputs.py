@@ -25,7 +25,7 @@ from gbpn.formats.poses import poses_of
 from gbpn.jobs.completed_folder import CompletedFrame, read_frame
 from gbpn.jobs.merging import Merging, in_the_air, merged, voxel_means
 from gbpn.jobs.nerfstudio import write_nerfstudio
-from gbpn.predict.trust import SigmaLimit
+from gbpn.sigma.limit import SigmaLimit
 from gbpn.synthetic.raycast import DepthBuffer, View, turn
 
 K = np.array([[60.0, 0, 31.5], [0, 60, 23.5], [0, 0, 1]])

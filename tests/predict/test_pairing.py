@@ -23,6 +23,7 @@ from gbpn.jobs.run import Job, Outcome, Run
 from gbpn.jobs.sources import Sensor
 from gbpn.jobs.written import parse_intrinsics, parse_point
 from gbpn.recordings import timestamps
+from gbpn.sigma.limit import SigmaLimit
 
 
 def touch(folder: Path, *names: str) -> Path:
@@ -173,8 +174,8 @@ def touched(path: Path) -> dict[str, object]:
 CHANGES: dict[str, Callable[[Path, gbpn.DepthCompleter], dict[str, object]]] = {
     "cloud": lambda *_: {"cloud": True},
     "also": lambda *_: {"also": ("mask",)},
-    "max_sigma": lambda *_: {"max_sigma": gbpn.predict.trust.SigmaLimit.of("1%")},
-    "keep_measured": lambda *_: {"keep_measured": True},
+    "max_sigma": lambda *_: {"max_sigma": SigmaLimit.of("1%")},
+    "keep_measured": lambda _, c: {"completer": gbpn.DepthCompleter(c.model, keep_measured=True)},
     "sensor": lambda *_: {"sensor": Sensor(points=((1.0, 2.0, 3.0),))},
     "outliers": lambda _, c: {"completer": gbpn.DepthCompleter(c.model, outliers="keep")},
     "iterations": lambda _, c: {"completer": gbpn.DepthCompleter(c.model, iterations=(2, 2))},
@@ -206,7 +207,7 @@ def test_other_weights_are_other_answers(frames: Path, completer: gbpn.DepthComp
     jobs = plan(str(frames / "color"), str(frames / "depth"))
     assert states(run_of(completer, frames / "out"), jobs) == ["written"] * 2
     torch.manual_seed(1)
-    other = gbpn.DepthCompleter(gbpn.build("small-2", width=0.5).fuse())
+    other = gbpn.DepthCompleter(gbpn.build("small-2", width=0.5))
     assert other.model.config.name == completer.model.config.name
     assert states(run_of(other, frames / "out"), jobs) == ["written"] * 2
 
@@ -268,7 +269,8 @@ def test_what_was_not_used_is_in_the_record_as_points(frames: Path, completer: g
     assert record["change"]["largest"] == pytest.approx(outcome.change)
     assert 0 <= record["change"]["median"] <= record["change"]["largest"]
     # the record is enough to repeat the frame with what is left
-    again = run_of(completer, frames / "out", keep_measured=True, again=True)
+    keeping = gbpn.DepthCompleter(completer.model, keep_measured=True)
+    again = run_of(keeping, frames / "out", again=True)
     (kept,) = again.all(jobs)
     assert kept.change == 0
 

@@ -15,9 +15,9 @@ import gbpn
 from gbpn.distribution import DepthDistribution, SigmaCalibration
 from gbpn.errors import InputError
 from gbpn.measurements.areas import AreaGrid
-from gbpn.predict.keeping import change_at_measurements, kept
-from gbpn.predict.plausible_range import kept_promises, widest_sigma, without_implausible
-from gbpn.predict.trust import USUAL_LIMIT, SigmaLimit
+from gbpn.measurements.keeping import change_at_measurements, kept
+from gbpn.measurements.plausible import kept_promises, without_implausible
+from gbpn.sigma.limit import USUAL_LIMIT, SigmaLimit
 
 HEIGHT, WIDTH = 24, 40
 
@@ -183,7 +183,6 @@ def test_sigma_is_bounded_by_the_reach_of_answers_and_never_nothing() -> None:
     std = flat(1.0)
     std[0, 0, 0, :4] = torch.tensor([0.0, torch.inf, torch.nan, 1e9])
     result = completed(DepthDistribution.of_depth(flat(2.0), std=std))
-    assert widest_sigma(result.sparse) == 20.0
     assert result.std[0, 0] == pytest.approx(20e-9)
     assert result.std[0, 1:4].tolist() == [20.0] * 3
     assert (result.std[1:] == 1.0).all()
@@ -267,11 +266,11 @@ def test_answers_stay_within_ten_times_the_measurements(low: float, wide: float)
         [low / 10 * 0.999, low / 10 * 1.001, low * wide * 10 * 0.999, low * wide * 10 * 1.001]
     )
     mean[0, 0, 3, :4] = edge
-    found = kept_promises(answer(mean), sparse)
+    found = kept_promises(answer(mean), sparse, 10.0)
     assert found.observed[0, 0, 3, :5].tolist() == [False, True, True, False, True]
     assert torch.equal(torch.isfinite(found.mean), found.observed)
     same = answer(flat(low))
-    assert kept_promises(same, sparse) is same
+    assert kept_promises(same, sparse, 10.0) is same
 
 
 # --- files -------------------------------------------------------------------------------------------------

@@ -13,9 +13,11 @@ from hypothesis import strategies as st
 
 from gbpn import DepthCompleter, build
 from gbpn.distribution import DepthDistribution
+from gbpn.engine import resizing
 from gbpn.errors import InputError
-from gbpn.predict import resizing
-from gbpn.predict.inputs import FrameInputs
+from gbpn.inputs.frame import FrameInputs
+from gbpn.model.pipeline import Pipeline
+from gbpn.network.field_parameters import FieldParameters
 
 
 def answer(height: int, width: int) -> DepthDistribution:
@@ -49,24 +51,26 @@ def test_the_working_size_goes_with_focal_length_and_density() -> None:
 
 
 def test_a_completer_works_at_the_size_that_its_weights_ask_for() -> None:
-    model = build("small", width=0.25).eval()
-    seen: list[tuple[int, ...]] = []
-    completer = DepthCompleter(model)
-    original = completer._of_model
-
-    def noting(inputs: FrameInputs, sigmas: bool) -> DepthDistribution:
-        seen.append(inputs.size)
-        return original(inputs, sigmas)
-
-    completer._of_model = noting
+    model = build("small", width=0.25)
     image, sparse = torch.rand(3, 228, 304), torch.zeros(1, 228, 304)
     sparse[0, 100, 120] = 2.0
     camera = (520.0, 520.0, 152.0, 114.0)
-    plain = completer(image, sparse, camera)
+    plain = DepthCompleter(model)(image, sparse, camera)
     model.card = {"trained_for": {"focal": 260.0}}
+    completer = DepthCompleter(model)
+    seen: list[tuple[int, ...]] = []
+    pipeline = completer.engine.answering
+    assert isinstance(pipeline, Pipeline)
+    original = pipeline.first.draw
+
+    def noting(image: torch.Tensor, intrinsics: torch.Tensor) -> FieldParameters:
+        seen.append(tuple(image.shape[2:]))
+        return original(image, intrinsics)
+
+    pipeline.first.draw = noting
     assert completer(image, sparse, camera).depth.shape == plain.depth.shape == (228, 304)
+    assert seen == [(128, 160)]  # 114×152, padded
     own = DepthCompleter(model, working_size="own")(image, sparse, camera)
-    assert seen == [(228, 304), (114, 152)]
     assert np.array_equal(own.depth, plain.depth)
     with pytest.raises(InputError, match="auto or own"):
         DepthCompleter(model, working_size="half")

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gbpn
+from gbpn.engine.suggestion import _in_series, conductances, suggest
 from gbpn.errors import InputError
-from gbpn.predict.suggestion import _in_series, conductances, suggest
 
 WEIGHT = 1e4
 
@@ -173,7 +173,7 @@ def test_the_second_is_sought_as_if_the_first_had_been_measured(height: int, wid
 def test_links_are_those_that_inference_read(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where the density of the measurements has changed them."""
     torch.manual_seed(0)
-    model = gbpn.build("small-prior", width=0.5).fuse()
+    model = gbpn.build("small-prior", width=0.5)
     for name, values in model.named_parameters():
         if name.endswith("response.constant"):
             values.data.add_(0.1)  # as training may leave it: every kind of precision changes
@@ -187,16 +187,17 @@ def test_links_are_those_that_inference_read(monkeypatch: pytest.MonkeyPatch) ->
         seen.extend((links, measured, unary))
         return []
 
-    monkeypatch.setattr("gbpn.predict.session.suggest", looking)
+    monkeypatch.setattr("gbpn.engine.session.suggest", looking)
     session.suggest()
     field = session.stages()[-1].field
     edges = field.local.directed().weight[:, -1]
-    np.testing.assert_array_equal(seen[0].numpy(), session._encoding.padded.cropped(edges).numpy())
+    np.testing.assert_array_equal(seen[0].numpy(), session._looks[0].padded.cropped(edges).numpy())
     there = seen[1] > 0
     assert int(there.sum()) == 2
     np.testing.assert_array_equal(seen[2][there].numpy(), seen[1][there].numpy())
     assert not torch.equal(
-        seen[0], session._encoding.padded.cropped(session._last.parameters.local.directed().weight[:, -1])
+        seen[0],
+        session._looks[0].padded.cropped(session.stages()[-1].parameters.local.directed().weight[:, -1]),
     )
 
 

@@ -20,7 +20,7 @@ from gbpn.formats.poses import OPENGL
 from gbpn.jobs.completed_folder import CompletedFrame, frames_of, read_frame
 from gbpn.jobs.merging import Merging, in_the_air, merged, voxel_means
 from gbpn.jobs.nerfstudio import write_nerfstudio
-from gbpn.predict.trust import SigmaLimit
+from gbpn.sigma.limit import SigmaLimit
 from gbpn.synthetic.raycast import turn
 
 K = np.array([[50.0, 0, 15.5], [0, 45, 10.0], [0, 0, 1]])

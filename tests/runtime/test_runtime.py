@@ -16,7 +16,7 @@ from models import arrays, thin
 
 import gbpn
 from gbpn.errors import CheckpointError, InputError
-from gbpn.predict.engine import EngineModel
+from gbpn.predict.exported import ExportedModel
 from gbpn.runtime import DepthCompleter
 from gbpn.runtime.engines import ENGINES
 
@@ -30,7 +30,7 @@ def installed(engine: str) -> None:
 
 
 def wanted(size: tuple[int, int], name: str = "shallow") -> gbpn.CompletedDepth:
-    return gbpn.DepthCompleter(thin(name).fuse())(*arrays(*size))
+    return gbpn.DepthCompleter(thin(name))(*arrays(*size))
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -210,7 +210,7 @@ def test_files_of_an_exported_folder_are_bounded(
 def test_a_model_of_exported_networks_answers_as_the_runtime(exported: Path) -> None:
     installed("onnxruntime")
     frame = arrays(64, 96)
-    completer = gbpn.DepthCompleter(EngineModel(exported, engine="onnxruntime"))
+    completer = gbpn.DepthCompleter(ExportedModel(exported, engine="onnxruntime"))
     result, direct = completer(*frame), DepthCompleter(exported, threads=1)(*frame)
     for name in MAPS:
         np.testing.assert_allclose(

@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 import gbpn
 from gbpn.cli import app
 from gbpn.distribution import SigmaCalibration
+from gbpn.how import How
 from gbpn.jobs.sources import Sensor
 from gbpn.scale.instructions import Instructions
 from gbpn.weights.files import save
@@ -44,7 +45,7 @@ def bucket() -> Iterator[int]:
 
 @pytest.fixture
 def instructions(weights: Path) -> Instructions:
-    return Instructions(weights=str(weights), device="cpu", sensor=Sensor(scale=1000.0))
+    return Instructions(weights=str(weights), how=How(device="cpu"), sensor=Sensor(scale=1000.0))
 
 
 @pytest.fixture(scope="session")

@@ -100,6 +100,7 @@ from pathlib import Path
 
 import gbpn.scale
 from gbpn.errors import GbpnError
+from gbpn.how import How
 from gbpn.jobs.sources import Sensor
 from gbpn.scale.instructions import Instructions
 
@@ -115,7 +116,7 @@ for what in ("files", "tar", "parquet", "scratch"):
     pack = "tar" if what == "scratch" else what
     sensor = Sensor(scale=1000.0)
     call = {
-        "instructions": Instructions(weights=weights, device="cpu", sensor=sensor, pack=pack),
+        "instructions": Instructions(weights=weights, how=How(device="cpu"), sensor=sensor, pack=pack),
         "batch": 7 if what == "scratch" else 2,
     }
     told = ""

@@ -6,6 +6,7 @@ import io
 import json
 import shutil
 import tarfile
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from typer.testing import CliRunner
 import gbpn.scale
 from gbpn.cli import app
 from gbpn.errors import GbpnError, InputError
+from gbpn.how import How
 from gbpn.jobs.sources import Sensor
 from gbpn.scale.listing import listed
 from gbpn.scale.storage import Storage, joined
@@ -96,7 +98,7 @@ def test_results_of_two_kinds_never_share_an_output(change, frames, instructions
     source = str(frames / "color"), str(frames / "depth")
     gbpn.scale.complete(*source, out, instructions=instructions)
     if change == "option":
-        other = replace(instructions, iterations="1,1")
+        other = replace(instructions, how=How(device="cpu", iterations="1,1"))
     elif change == "weights":
         from gbpn.weights.files import save
 
@@ -339,8 +341,12 @@ def test_a_worker_with_other_weights_or_another_disk_is_refused(frames, instruct
     out = str(tmp_path / "out")
     gbpn.scale.complete(str(frames / "color"), str(frames / "depth"), out, instructions=instructions)
     facts = json.loads((tmp_path / "out" / "gbpn" / "run.json").read_text())
-    with pytest.raises(InputError, match=r"other iterations than the run.*on every machine"):
-        ShardWorker(replace(instructions, iterations="1,1"), Worklist(output=out, facts=facts))
+    other = replace(instructions, how=How(device="cpu", iterations="1,1"))
+    with closing(ShardWorker(other, Worklist(output=out, facts=facts))) as worker:
+        assert worker.completer.how == How.of_json(facts["identity"]["how"])  # the run's, not its own
+    opener = other.open
+    with pytest.raises(InputError, match=r"completes otherwise than the run: iterations \[1, 1\] instead of"):
+        ShardWorker(instructions, Worklist(output=out, facts=facts), opener=opener)
     with pytest.raises(InputError, match=r"does not see .*elsewhere.*share"):
         ShardWorker(instructions, Worklist(output=str(tmp_path / "elsewhere"), facts=facts))
 
@@ -361,7 +367,7 @@ def test_files_travel_with_the_instructions(frames, instructions, weights, tmp_p
     assert Path(there.weights).read_bytes() == weights.read_bytes()
     assert isinstance(there.sensor.intrinsics, Path)
     assert there.sensor.intrinsics.read_text() == "60 60 27.5 19.5\n"
-    assert there.open().iterations == instructions.open().iterations
+    assert there.open().how == instructions.open().how
 
 
 def test_the_command_line(frames, weights, plain, tmp_path) -> None:
@@ -382,7 +388,6 @@ def test_the_command_line(frames, weights, plain, tmp_path) -> None:
     ):
         assert said in answer.output
     assert (out / "0001_std.npy").read_bytes() == plain["0001_std.npy"]
-    (folder / "m.csv").unlink()
     refused = CliRunner().invoke(app, [*words, "--again", "--distributed", "here"])
     assert isinstance(refused.exception, InputError)
     assert "--again is for one machine" in str(refused.exception)

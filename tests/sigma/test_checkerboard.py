@@ -54,7 +54,7 @@ def test_what_nothing_reached_stays_untouched() -> None:
 def test_the_default_weights_say_sigma_without_the_pattern() -> None:
     """One point in a room: of six patterns, what is left has less than half of the amplitude."""
     sample = scenes.load("living_room")
-    model = gbpn.load("default", fuse=True)
+    model = gbpn.load("default")
     if model.calibration is None:
         pytest.skip("needs calibrated default weights")
     sparse = torch.zeros_like(sample.target)[None]

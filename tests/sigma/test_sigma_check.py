@@ -80,7 +80,7 @@ def test_wrong_sigmas_and_noise_are_told_apart(factor: float, noise: float) -> N
     elif noise == 0:
         assert float(spread) == pytest.approx(factor, rel=0.05)
         assert float(added) <= 0.5e-3 * factor
-    stated = replace(answer, sigma_check=lambda: Widening(spread, added)).std
+    stated = replace(answer, widening=Widening(spread, added)).std
     assert torch.allclose(stated, torch.hypot(spread * answer.std, added * answer.mean))
     covered = ((answer.mean - truth).abs() <= LEVEL_QUANTILE * stated).float().mean()
     assert float(covered) > LEVEL - 0.05  # of the truth, not of the noisy measurements

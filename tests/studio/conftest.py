@@ -19,14 +19,14 @@ from gbpn.studio.run import Server
 def thin() -> gbpn.DepthCompleter:
     """Two stages, thin and untrained: conversations do not need good depth."""
     torch.manual_seed(0)
-    return gbpn.DepthCompleter(gbpn.build("small-2", width=0.5).fuse())
+    return gbpn.DepthCompleter(gbpn.build("small-2", width=0.5))
 
 
 @pytest.fixture(scope="session")
 def learned() -> gbpn.DepthCompleter:
     """Thin and untrained too, with learned edges, a depth-like map and corrections in every iteration."""
     torch.manual_seed(0)
-    return gbpn.DepthCompleter(gbpn.build("small-prior", width=0.5).fuse())
+    return gbpn.DepthCompleter(gbpn.build("small-prior", width=0.5))
 
 
 @pytest.fixture(scope="session")

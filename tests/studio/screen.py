@@ -10,7 +10,7 @@ import numpy as np
 
 import gbpn
 from gbpn import scenes
-from gbpn.predict.session import Session
+from gbpn.engine.session import Session
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 FLAGS = [

@@ -15,7 +15,7 @@ import numpy as np
 from PIL import Image
 
 import gbpn
-from gbpn.predict.session import Session
+from gbpn.engine.session import Session
 from gbpn.studio import protocol
 from gbpn.studio.limits import Limits
 from gbpn.studio.run import Address, Server

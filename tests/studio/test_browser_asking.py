@@ -12,7 +12,7 @@ from PIL import Image
 from screen import SCENE, Screen, same
 
 import gbpn
-from gbpn.predict import explanation
+from gbpn.engine import explanation
 
 
 def test_where_next(screen: Screen, completer: gbpn.DepthCompleter) -> None:

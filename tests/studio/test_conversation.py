@@ -15,7 +15,7 @@ from talking import CAMERA, MORE, TABLE, Client, opened, png, running, session_o
 
 import gbpn
 from gbpn import scenes
-from gbpn.predict import explanation
+from gbpn.engine import explanation
 from gbpn.studio import protocol
 from gbpn.studio.limits import Limits
 from gbpn.studio.run import Server

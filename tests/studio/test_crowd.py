@@ -13,8 +13,8 @@ from talking import PIXELS, TABLE, Client, opened, png, running, session_of, sma
 
 import gbpn
 from gbpn import scenes
+from gbpn.engine.session import Session
 from gbpn.model.pipeline import ImageEncoding
-from gbpn.predict.session import Session
 from gbpn.studio import answers, protocol
 from gbpn.studio.fields import Kept
 from gbpn.studio.limits import Limits
@@ -41,7 +41,7 @@ def test_fields_are_held_by_kept_pages_and_running_computations_only(
 
     def counted(*arguments: Any) -> Session:
         session = draw(*arguments)
-        alive.add(session._encoding)
+        alive.add(session._looks[0])
         most.append(len(alive))
         return session
 

@@ -156,12 +156,12 @@ def _peak_here(name: str, height: int, width: int, threads: int) -> float:
             reset.write("5")  # the high-water mark starts again at what is used now
         before = _status("VmRSS")
         with torch.no_grad():
-            model(*inputs)
+            model.complete(*inputs, sigmas=False)
         return (_status("VmHWM") - before) / 1024
     unit = 2**20 if sys.platform == "darwin" else 1024
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     with torch.no_grad():
-        model(*inputs)
+        model.complete(*inputs, sigmas=False)
     return (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / unit
 
 
@@ -198,8 +198,7 @@ def _built(name: str) -> GBPN:
         model = build(name) if name in CONFIGS else load(name)
     if not isinstance(model, GBPN):
         raise InputError(f"{name} has no belief propagation to measure; choose a gbpn or small configuration")
-    model.fuse().use_precision(precision or "float32")
-    return model
+    return model.prepared(precision or "float32", "cpu")
 
 
 def _inputs(height: int, width: int) -> tuple[Tensor, Tensor, Tensor]:
@@ -279,7 +278,7 @@ def _attention_calls(model: GBPN, inputs: tuple[Tensor, Tensor, Tensor]) -> Coun
 
     layers = [layer for layer in model.modules() if isinstance(layer, GatedAttention)]
     hooks = [layer.register_forward_pre_hook(note) for layer in layers]
-    model(*inputs)
+    model.complete(*inputs, sigmas=False)
     for hook in hooks:
         hook.remove()
     return calls

@@ -6,16 +6,19 @@ import difflib
 import glob
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import Field, fields
 from pathlib import Path
 from typing import Any
 
 from gbpn.errors import InputError
 from gbpn.files.guard import shown
+from gbpn.how import How
 
 __all__ = [
     "CHOICES",
     "camera_of",
     "is_listed",
+    "option_of",
     "require_choice",
     "require_first_frame",
     "require_paths",
@@ -23,12 +26,13 @@ __all__ = [
 ]
 
 
-CHOICES = {
-    "--solver": ("gbp", "exact"),
-    "--outliers": ("drop", "keep"),
-    "--engine": ("torch", "onnxruntime", "openvino"),
-    "--precision": ("auto", "float32", "bfloat16"),
-    "--working-size": ("auto", "own"),
+def option_of(one: Field[Any]) -> str:
+    """What a field of `How` is called on the command line."""
+    return "--" + one.name.replace("_", "-")
+
+
+CHOICES: dict[str, tuple[str, ...]] = {
+    **{option_of(one): one.metadata["choices"] for one in fields(How) if one.metadata["choices"]},
     "--pair": ("name", "order", "nearest"),
     "--distributed": ("ray", "here"),
     "--pack": ("files", "tar", "parquet"),

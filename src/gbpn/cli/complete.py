@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from gbpn.cli import arguments, options
+from gbpn.cli.how_options import USUAL, with_how
 from gbpn.cli.merge import merge_completed, require_merging
 from gbpn.cli.outcomes import plain, tell, tell_change
 from gbpn.errors import GbpnError, InputError
+from gbpn.how import How
 
 if TYPE_CHECKING:
     from contextlib import ExitStack
@@ -19,9 +21,9 @@ if TYPE_CHECKING:
 
     from gbpn.jobs.run import Job, Outcome, Run
     from gbpn.jobs.sources import Sensor
-    from gbpn.predict.trust import SigmaLimit
     from gbpn.recordings.bags import Recording
     from gbpn.recordings.video import Video
+    from gbpn.sigma.limit import SigmaLimit
 
 __all__ = ["complete"]
 
@@ -29,6 +31,7 @@ _SOME_FAILED = 3
 """Exit code if frames of a sequence failed."""
 
 
+@with_how()
 def complete(
     image: options.Images,
     sparse: options.Sparse = None,
@@ -48,17 +51,10 @@ def complete(
     camera: options.Camera = None,
     units: options.Units = None,
     weights: options.Weights = "default",
-    device: options.Device = "auto",
-    iterations: options.Iterations = None,
-    solver: options.Solver = "gbp",
-    outliers: options.Outliers = "drop",
-    engine: options.Engine = "torch",
-    precision: options.Precision = "auto",
-    working_size: options.WorkingSize = "auto",
+    how: How = USUAL,
     cloud: options.Cloud = False,
     also: options.Also = None,
     max_sigma: options.MaxSigma = None,
-    keep_measured: options.KeepMeasured = False,
     sigma: options.Sigma = None,
     confidence: options.Confidence = None,
     depth_camera: options.DepthCamera = None,
@@ -69,7 +65,6 @@ def complete(
     by_order: options.ByOrder = False,
     pair: options.Pair = "name",
     tolerance: options.Tolerance = 0.05,
-    stream: options.Stream = False,
     again: options.Again = False,
     distributed: options.Distributed = None,
     address: options.Address = None,
@@ -85,11 +80,6 @@ def complete(
     intrinsics = arguments.camera_of(intrinsics, focal_mm)
     arguments.require_choice(
         {
-            "--solver": solver,
-            "--outliers": outliers,
-            "--engine": engine,
-            "--precision": precision,
-            "--working-size": working_size,
             "--pair": pair,
             "--distributed": distributed,
             "--pack": pack,
@@ -104,23 +94,22 @@ def complete(
         confidence=confidence,
         depth_extrinsics=depth_extrinsics,
     )
-    how = _pairing(pair, by_order, tolerance)
+    pairing = _pairing(pair, by_order, tolerance)
     if merge is not None:
         require_merging(merge, image, sparse, elsewhere=distributed is not None)
-    arguments.require_first_frame(image, sparse, scale, output=output, points=points, pairing=how)
+    arguments.require_first_frame(image, sparse, scale, output=output, points=points, pairing=pairing)
     import warnings
     from contextlib import ExitStack
 
     from PIL import Image
     from rich.console import Console
 
-    from gbpn.cli.complete_many import complete_many, instructions_of, refuse_on_many
+    from gbpn.cli.complete_many import complete_many, refuse_on_many
     from gbpn.cli.process_memory import keep_freed_memory
     from gbpn.formats.depth_files import DepthRangeWarning
     from gbpn.jobs.film import film
     from gbpn.jobs.opening import open_completer
     from gbpn.jobs.run import Run
-    from gbpn.predict.stream import StreamCompleter
     from gbpn.recordings.bags import is_recording
     from gbpn.recordings.video import VIDEOS
 
@@ -146,18 +135,22 @@ def complete(
         for notice in told:
             console.print(f"[yellow]note:[/] {plain(notice)}")
         if distributed is not None or arguments.is_listed(image, output):
-            refuse_on_many(
-                stream=stream, rerun=rerun, again=again, recorded=recorded or Path(image).suffix in VIDEOS
-            )
+            refuse_on_many(rerun=rerun, again=again, recorded=recorded or Path(image).suffix in VIDEOS)
+            from gbpn.scale.instructions import Instructions
+
             complete_many(
                 console,
                 image,
                 sparse,
                 output,
-                instructions=instructions_of(
-                    (weights, device, solver, iterations, outliers, engine),
-                    sensor,
-                    (cloud, files, limit, keep_measured, pack),
+                instructions=Instructions(
+                    weights=weights,
+                    how=how,
+                    sensor=sensor,
+                    cloud=cloud,
+                    also=files,
+                    max_sigma=limit,
+                    pack=pack,
                 ),
                 distributed=distributed or "here",
                 address_of_cluster=address,
@@ -167,26 +160,22 @@ def complete(
                 batch=batch,
                 max_failures=max_failures,
                 retry_failed=retry_failed,
-                pairing=how,
+                pairing=pairing,
             )
             return
         folder = Path(output)
         topics = (image_topic, points, camera_info, tf, deskew) if recorded else None
-        video, frames = _frames(opened, image, sparse, sensor, topics, how, tolerance, points)
-        if stream and (workers > 1 or engine != "torch"):
-            raise InputError("--stream takes frames one after the other, with --workers 1 --engine torch")
-        completer = open_completer(
-            weights, device, solver, iterations, outliers, engine, precision, working_size
-        )
+        video, frames = _frames(opened, image, sparse, sensor, topics, pairing, tolerance, points)
+        if how.stream and workers > 1:
+            raise InputError("--stream takes frames one after the other: with --workers 1")
         run = Run(
-            completer=StreamCompleter(completer) if stream else completer,
+            completer=open_completer(weights, how),
             sensor=sensor,
             output=folder,
             cloud=cloud,
             again=again,
             also=files,
             max_sigma=limit,
-            keep_measured=keep_measured,
         )
         run.check(frames)
         outcomes = _perform(run, frames, workers)
@@ -329,8 +318,8 @@ def _rated(
     """The sensor with what is known of its measurements."""
     from dataclasses import replace
 
+    from gbpn.inputs.measurements import parse_sigma
     from gbpn.jobs.written import parse_intrinsics
-    from gbpn.predict.measurements import parse_sigma
 
     if depth_extrinsics is not None and depth_camera is None:
         raise InputError("--depth-extrinsics needs --depth-camera: the intrinsics of the depth camera")
@@ -345,8 +334,8 @@ def _rated(
 
 def _trust(max_sigma: str | None, also: list[str] | None) -> tuple[SigmaLimit | None, tuple[str, ...]]:
     """The limit that was given, and the further files; a limit asks for a mask."""
-    from gbpn.predict.output_files import require_formats
-    from gbpn.predict.trust import SigmaLimit
+    from gbpn.answer.output_files import require_formats
+    from gbpn.sigma.limit import SigmaLimit
 
     files = require_formats([*(also or []), *(["mask"] if max_sigma is not None else [])])
     return None if max_sigma is None else SigmaLimit.of(max_sigma), files

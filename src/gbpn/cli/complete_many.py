@@ -12,21 +12,18 @@ from gbpn.errors import InputError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from gbpn.jobs.sources import Sensor
     from gbpn.scale import Summary
-    from gbpn.scale.instructions import Instructions
 
-__all__ = ["complete_many", "instructions_of", "refuse_on_many"]
+__all__ = ["complete_many", "refuse_on_many"]
 
 _SOME_FAILED = 3
 """Exit code if frames failed, or are still to be done."""
 _SHOWN_FAILURES = 10
 
 
-def refuse_on_many(*, stream: bool, rerun: object, again: bool, recorded: bool) -> None:
+def refuse_on_many(*, rerun: object, again: bool, recorded: bool) -> None:
     """Raise for what needs all frames in one place."""
     wanted = {
-        "--stream": stream,
         "--rerun": rerun is not None,
         "--again": again,
         "a recording or video": recorded,
@@ -37,30 +34,6 @@ def refuse_on_many(*, stream: bool, rerun: object, again: bool, recorded: bool) 
                 f"{name} is for one machine and frames in its folders: leave out --distributed; a finished "
                 "output is done anew under another -o"
             )
-
-
-def instructions_of(
-    model: tuple[str, str, str, str | None, str, str], sensor: Sensor, files: tuple[Any, ...]
-) -> Instructions:
-    """What workers are told, from options in their order."""
-    from gbpn.scale.instructions import Instructions
-
-    weights, device, solver, iterations, outliers, engine = model
-    cloud, also, max_sigma, keep_measured, pack = files
-    return Instructions(
-        weights=weights,
-        device=device,
-        solver=solver,
-        iterations=iterations,
-        outliers=outliers,
-        engine=engine,
-        sensor=sensor,
-        cloud=cloud,
-        also=also,
-        max_sigma=max_sigma,
-        keep_measured=keep_measured,
-        pack=pack,
-    )
 
 
 def complete_many(console: Console, source: str, sparse: str | None, output: str, **options: Any) -> None:

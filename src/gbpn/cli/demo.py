@@ -7,17 +7,20 @@ from typing import Annotated
 
 import typer
 
+from gbpn.cli.how_options import USUAL, with_how
 from gbpn.errors import GbpnError
+from gbpn.how import How
 
 __all__ = ["demo"]
 
 
+@with_how("stream")
 def demo(
     output: Annotated[
         Path, typer.Option("--output", "-o", help="Folder for the page and its pictures.")
     ] = Path("gbpn-demo"),
     weights: Annotated[str, typer.Option(help="Weights: name, file, folder or hub id.")] = "default",
-    device: Annotated[str, typer.Option(help="cpu, cuda, or auto.")] = "auto",
+    how: How = USUAL,
 ) -> None:
     """Complete the example scenes that come with gbpn at several sparsities, and write a page with them."""
     from rich.console import Console
@@ -25,10 +28,10 @@ def demo(
     from rich.progress import track
 
     from gbpn.jobs.demo import cases, run
-    from gbpn.predict import DepthCompleter
+    from gbpn.jobs.opening import open_completer
 
     console = Console(highlight=False, soft_wrap=True)
-    completer = DepthCompleter.from_pretrained(weights, device=device)
+    completer = open_completer(weights, how)
     done = []
     try:
         for shown in track(

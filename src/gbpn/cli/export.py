@@ -34,7 +34,7 @@ def export(
     from gbpn.export import export as write
     from gbpn.model.loading import load
 
-    model = load(weights, fuse=True)
+    model = load(weights)
     for path in write(model, output, form=form, size=_size(size), precision=precision):
         typer.echo(f"{path}  {path.stat().st_size / 1e6:.1f} MB")
 

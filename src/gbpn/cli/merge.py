@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from gbpn.formats.cloud_files import Cloud
     from gbpn.jobs.completed_folder import CompletedFrame
     from gbpn.jobs.merging import Merging
-    from gbpn.predict.trust import SigmaLimit
+    from gbpn.sigma.limit import SigmaLimit
 
 __all__ = ["merge", "merge_completed", "require_merging"]
 
@@ -64,7 +64,7 @@ def merge(
 
     from gbpn.jobs.merging import Merging
     from gbpn.jobs.nerfstudio import write_nerfstudio
-    from gbpn.predict.trust import SigmaLimit
+    from gbpn.sigma.limit import SigmaLimit
 
     if output is None and nerfstudio is None and rerun is None:
         raise InputError("nothing is to be written: give -o cloud.ply, --nerfstudio FOLDER or --rerun FILE")

@@ -23,40 +23,31 @@ __all__ = [
     "DepthCamera",
     "DepthExtrinsics",
     "Deskew",
-    "Device",
     "Distributed",
-    "Engine",
     "Extrinsics",
     "FocalMm",
     "GpusPerWorker",
     "ImageTopic",
     "Images",
     "Intrinsics",
-    "Iterations",
-    "KeepMeasured",
     "MaxFailures",
     "MaxSigma",
     "Merge",
-    "Outliers",
     "Output",
     "Pack",
     "Pair",
     "Points",
-    "Precision",
     "Rectified",
     "Rerun",
     "RetryFailed",
     "Scale",
     "Sigma",
-    "Solver",
     "Sparse",
-    "Stream",
     "Tf",
     "Tolerance",
     "Units",
     "Weights",
     "Workers",
-    "WorkingSize",
 ]
 
 # Headings in --help, in the order in which commands name the first option of each.
@@ -178,50 +169,6 @@ Units = Annotated[
     ),
 ]
 Weights = Annotated[str, typer.Option(rich_help_panel=_MODEL, help="Weights: name, file, folder or hub id.")]
-Device = Annotated[str, typer.Option(rich_help_panel=_MODEL, help="cpu, cuda, or auto.")]
-Iterations = Annotated[
-    str | None,
-    typer.Option(
-        rich_help_panel=_MODEL, help="Iterations of each stage, such as 5 or 3,5, if not as trained."
-    ),
-]
-Solver = Annotated[
-    str,
-    typer.Option(
-        rich_help_panel=_MODEL,
-        help="gbp (as trained), or exact: the mean by linear algebra, where there is one.",
-    ),
-]
-Outliers = Annotated[
-    str,
-    typer.Option(
-        rich_help_panel=_MEASUREMENTS,
-        help="drop single measurements that the rest contradicts, or keep them.",
-    ),
-]
-Engine = Annotated[
-    str,
-    typer.Option(
-        rich_help_panel=_MODEL,
-        help="torch, or for a folder of gbpn export as weights: onnxruntime or openvino.",
-    ),
-]
-WorkingSize = Annotated[
-    str,
-    typer.Option(
-        rich_help_panel=_MODEL,
-        help="auto: pictures are completed at the size that suits their focal length and the number of "
-        "measurements, and answered at their own; own: at their own.",
-    ),
-]
-Precision = Annotated[
-    str,
-    typer.Option(
-        rich_help_panel=_MODEL,
-        help="Of the convolutions: float32, bfloat16, or auto: bfloat16 where the processor computes it "
-        "itself and the weights were checked with it.",
-    ),
-]
 Cloud = Annotated[
     bool, typer.Option("--cloud", rich_help_panel=_RESULTS, help="Also write a coloured point cloud (.ply).")
 ]
@@ -243,14 +190,6 @@ MaxSigma = Annotated[
     typer.Option(
         rich_help_panel=_RESULTS,
         help="Largest sigma of trusted pixels, 0.05 (metres) or 5%: writes a mask, and clouds obey.",
-    ),
-]
-KeepMeasured = Annotated[
-    bool,
-    typer.Option(
-        "--keep-measured",
-        rich_help_panel=_MEASUREMENTS,
-        help="Give measured pixels back unchanged, fill the rest.",
     ),
 ]
 Sigma = Annotated[
@@ -300,14 +239,6 @@ Tolerance = Annotated[
     typer.Option(
         rich_help_panel=_FRAMES,
         help="Seconds between an image and its measurements, with --pair nearest or a recording.",
-    ),
-]
-Stream = Annotated[
-    bool,
-    typer.Option(
-        "--stream",
-        rich_help_panel=_FRAMES,
-        help="Frames are a video: go on from the frame before, less flicker.",
     ),
 ]
 Again = Annotated[

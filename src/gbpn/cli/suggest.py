@@ -8,10 +8,13 @@ from typing import Annotated
 import typer
 
 from gbpn.cli import options
+from gbpn.cli.how_options import USUAL, with_how
+from gbpn.how import How
 
 __all__ = ["suggest"]
 
 
+@with_how("stream", "working_size", "engine", "keep_measured")
 def suggest(
     image: Annotated[Path, typer.Argument(help="Image.")],
     sparse: Annotated[
@@ -26,17 +29,17 @@ def suggest(
         str | None, typer.Option(help="'fx,fy,cx,cy' or a file; otherwise EXIF, else 60° are assumed.")
     ] = None,
     weights: options.Weights = "default",
-    device: options.Device = "auto",
+    how: How = USUAL,
 ) -> None:
     """Suggest the pixels whose measurement would reduce the total uncertainty most, best first."""
     import numpy as np
     from rich.console import Console
 
     from gbpn.camera.lens import undistorted_picture
+    from gbpn.inputs.reading import as_image
+    from gbpn.jobs.opening import open_completer
     from gbpn.jobs.sources import Sensor
     from gbpn.jobs.written import parse_intrinsics, parse_point
-    from gbpn.predict import DepthCompleter
-    from gbpn.predict.inputs import as_image
 
     sensor = Sensor(
         points=tuple(parse_point(point) for point in points or ()),
@@ -47,7 +50,7 @@ def suggest(
     found, camera, lens, *_ = sensor.readings(image, sparse, *picture.shape[1:])
     if lens is not None:
         picture = undistorted_picture(picture, camera, lens)
-    session = DepthCompleter.from_pretrained(weights, device=device).session(picture, camera)
+    session = open_completer(weights, how).session(picture, camera)
     depth = found.sparse[0].numpy()
     rows, columns = np.nonzero(depth)
     if len(rows):

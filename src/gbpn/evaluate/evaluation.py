@@ -165,7 +165,7 @@ def _runtime_of(plan: Plan) -> dict[str, Any]:
     weights = [entry for entry in plan.entries if entry.kind == "weights"]
     device = fastest_device()
     measured = [
-        {"method": e.name, **runtime.split(load(e.spec, fuse=True, device=device), sample)} for e in weights
+        {"method": e.name, **runtime.split(load(e.spec).prepared("float32", device), sample)} for e in weights
     ]
     printed = [
         {k: v for k, v in entry.items() if k not in ("setting", "frames", "published")}

@@ -15,18 +15,21 @@ import torch
 
 from gbpn.baselines import METHODS, Method
 from gbpn.distribution import DepthDistribution, stacked
+from gbpn.engine import Engine
 from gbpn.errors import InputError
 from gbpn.evaluate import handmade
 from gbpn.evaluate.settings import Setting
 from gbpn.files.guard import reading
 from gbpn.formats.arrays import read_npy
 from gbpn.formats.depth_files import read_depth
+from gbpn.how import How
+from gbpn.inputs.frame import FrameInputs
 from gbpn.kernels.backends import fastest_device
 from gbpn.measurements.areas import AreaGrid
 from gbpn.measurements.validity import measured
 from gbpn.model.loading import load
+from gbpn.model.pipeline import Pipeline, SparseDepth
 from gbpn.predict.completer import DepthCompleter
-from gbpn.predict.inputs import FrameInputs
 from gbpn.sample import Sample
 from gbpn.sensors.patterns import zone_middles
 from gbpn.sensors.sampling import areas
@@ -206,7 +209,9 @@ def _handmade(samples: Sequence[Sample], setting: Setting) -> DepthDistribution:
 
 def _model(spec: str, outliers: str) -> Predictor:
     device = fastest_device()
-    model = load(spec, fuse=True, device=device)
+    model = load(spec)
+    how = How(precision="float32", outliers=outliers, device=device, working_size="own")
+    plain = Engine.of(model, how).answering
 
     @torch.inference_mode()
     def complete(samples: Sequence[Sample], setting: Setting) -> DepthDistribution:
@@ -215,14 +220,14 @@ def _model(spec: str, outliers: str) -> Predictor:
             if setting.iterations is None
             else split_iterations(model.config.iterations, setting.iterations)
         )
-        return model.complete(
-            torch.stack([s.image for s in samples]).to(device),
-            torch.stack([s.sparse for s in samples]).to(device),
-            torch.stack([s.intrinsics for s in samples]).to(device),
-            sigmas=True,
-            iterations=iterations,
-            outliers=outliers,
+        image, sparse, camera = (
+            torch.stack([getattr(s, name) for s in samples]).to(device)
+            for name in ("image", "sparse", "intrinsics")
         )
+        answering = (
+            replace(plain, iterations=iterations) if iterations and isinstance(plain, Pipeline) else plain
+        )
+        return answering.seen(answering.look(image, camera), SparseDepth(depth=sparse))
 
     return complete
 
@@ -232,11 +237,7 @@ def _completer(spec: str) -> Predictor:
     completer = DepthCompleter.from_pretrained(spec)
 
     def complete(samples: Sequence[Sample], setting: Setting) -> DepthDistribution:
-        answers = [completer.complete(_inputs(s, setting), sigmas=True).distribution for s in samples]
-        if len(answers) == 1:
-            return answers[0]
-        sigmas = all(answer.calibrated for answer in answers)
-        return stacked([replace(a, stated_std=a.std if sigmas else None) for a in answers])
+        return stacked([completer.complete(_inputs(s, setting)).distribution for s in samples])
 
     return complete
 

@@ -32,7 +32,7 @@ def split(model: Model, sample: Sample, repeats: int = _REPEATS) -> dict[str, An
     """
     device = next(model.parameters()).device
     image, sparse, intrinsics = (t[None].to(device) for t in (sample.image, sample.sparse, sample.intrinsics))
-    total = _least(lambda: model(image, sparse, intrinsics), repeats, device)
+    total = _least(lambda: model.complete(image, sparse, intrinsics, sigmas=False), repeats, device)
     checked = _least(lambda: model.complete(image, sparse, intrinsics, sigmas=True), repeats, device)
     padded = tuple(-(-side // MULTIPLE) * MULTIPLE for side in sample.image.shape[1:])
     propagation = 0.0

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from torch.nn.functional import interpolate
 
+from gbpn.engine import resizing
 from gbpn.errors import InputError
 from gbpn.measurements.validity import measured
 from gbpn.metrics.errors import valid
-from gbpn.predict import resizing
 from gbpn.sample import Sample
 from gbpn.sensors import patterns
 from gbpn.sensors.corruption import relative_noise

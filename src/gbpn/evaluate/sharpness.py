@@ -23,7 +23,7 @@ def depth_maps(plan: Plan) -> list[dict[str, Any]]:
     """A line for each of the weights that draw such a map: means over the frames of the first setting."""
     dataset, out = plan.open(), []
     for entry in plan.entries:
-        model = load(entry.spec, fuse=True) if entry.kind == "weights" else None
+        model = load(entry.spec).merged() if entry.kind == "weights" else None
         if not isinstance(model, GBPN) or not model.config.prior:
             continue
         found: dict[str, list[float]] = {name: [] for name in _TITLES}

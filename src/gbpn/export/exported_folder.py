@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import hashlib
 import json
 import os
@@ -61,7 +60,7 @@ def export(
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / MANIFEST).unlink(missing_ok=True)
-    model = copy.deepcopy(model).cpu().use_backend("scan").fuse()
+    model = model.merged().cpu().use_backend("scan")
     write = _write_pure if form == "pure" else _write_networks
     networks = write(model, folder, size, precision)
     manifest = {

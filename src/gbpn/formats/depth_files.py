@@ -19,6 +19,7 @@ from gbpn.files.atomic import replacing
 from gbpn.files.guard import most_pixels, reading, require_size, shown
 from gbpn.formats.arrays import read_npy, read_npz
 from gbpn.formats.images import open_picture
+from gbpn.measurements.scales import FARTHEST_PLAUSIBLE, KITTI_SCALE, MILLIMETRES, NEAREST_PLAUSIBLE
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -37,16 +38,8 @@ __all__ = [
     "write_depth",
 ]
 
-MILLIMETRES = 1000.0
-"""Scale of depth cameras' 16-bit PNGs."""
-KITTI_SCALE = 256.0
-"""Scale of KITTI's and VOID's 16-bit PNGs."""
 _TUM_SCALE = 5000.0
 """Scale of TUM's RGB-D PNGs."""
-FARTHEST_PLAUSIBLE = 250.0
-"""Metres; a median beyond this is a wrong scale rather than a scene."""
-NEAREST_PLAUSIBLE = 0.02
-"""Metres; a maximum below this is a wrong scale rather than a scene."""
 
 
 class DepthRangeWarning(UserWarning):

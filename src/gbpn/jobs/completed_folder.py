@@ -15,8 +15,8 @@ from gbpn.files.guard import most_pixels, reading, shown
 from gbpn.formats.arrays import read_npy
 from gbpn.formats.colmap_layout import model_folders
 from gbpn.formats.images import SUFFIXES, read_image
-from gbpn.predict.trust import USUAL_LIMIT, SigmaLimit
 from gbpn.show import pictures
+from gbpn.sigma.limit import USUAL_LIMIT, SigmaLimit
 
 __all__ = ["CompletedFrame", "Record", "frames_of", "pictures_of", "read_frame", "read_record"]
 

@@ -11,6 +11,7 @@ import numpy as np
 from torch import Tensor
 
 from gbpn import scenes
+from gbpn.answer.completed import CompletedDepth
 from gbpn.baselines import linear
 from gbpn.files.atomic import write_text
 from gbpn.formats.depth_files import write_depth
@@ -19,7 +20,6 @@ from gbpn.jobs import demo_page
 from gbpn.measurements.validity import measured
 from gbpn.metrics.errors import errors
 from gbpn.metrics.uncertainty import coverage
-from gbpn.predict.completed import CompletedDepth
 from gbpn.predict.completer import DepthCompleter
 from gbpn.sample import Sample
 from gbpn.sensors import patterns

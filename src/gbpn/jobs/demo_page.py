@@ -47,7 +47,7 @@ def page(shown: Sequence[Shown], completer: DepthCompleter) -> str:
         gallery="".join(_card(one) for one in good if one is not hero),
         model=escape(config.name),
         iterations="+".join(map(str, config.iterations)),
-        device=escape(str(completer.device)),
+        device=escape(str(completer.how.device)),
         table=_table(shown),
         weak=_filled("demo_weak.html", gallery="".join(map(_card, weak))) if weak else "",
     )

@@ -13,6 +13,7 @@ from gbpn.errors import InputError
 from gbpn.files.guard import shown
 from gbpn.formats.arrays import read_npy
 from gbpn.formats.images import to_tensor
+from gbpn.inputs.frame import FrameInputs
 from gbpn.jobs.pairing import (
     MEASUREMENTS,
     Job,
@@ -22,7 +23,6 @@ from gbpn.jobs.pairing import (
     require_one_pair,
 )
 from gbpn.jobs.sources import Sensor
-from gbpn.predict.inputs import FrameInputs
 from gbpn.recordings import timestamps
 from gbpn.recordings.video import Video, write_video
 from gbpn.show import pictures
@@ -51,6 +51,7 @@ def jobs_of_video(video: Video, sensor: Sensor, sparse: str, tolerance: float | 
             name=f"{video.path.stem}_{number:06}",
             left_out="" if file is not None else reason,
             read=None if file is None else partial(_read, video, number, sensor, file),
+            recorded=True,
             settings={"frame": number},
         )
         for number, file in enumerate(partners)

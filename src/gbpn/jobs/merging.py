@@ -17,7 +17,7 @@ from gbpn.camera.pinhole import normals
 from gbpn.errors import InputError
 from gbpn.formats.cloud_files import Cloud
 from gbpn.jobs.completed_folder import CompletedFrame
-from gbpn.predict.trust import SigmaLimit
+from gbpn.sigma.limit import SigmaLimit
 
 __all__ = ["Merging", "agreement", "in_the_air", "merged", "voxel_means"]
 

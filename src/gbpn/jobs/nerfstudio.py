@@ -23,8 +23,8 @@ from gbpn.formats.cloud_files import Cloud, write_cloud
 from gbpn.formats.depth_files import MILLIMETRES, write_depth
 from gbpn.formats.poses import OPENGL
 from gbpn.jobs.completed_folder import CompletedFrame
-from gbpn.predict.trust import SigmaLimit
 from gbpn.show import pictures
+from gbpn.sigma.limit import SigmaLimit
 
 __all__ = ["write_nerfstudio"]
 

@@ -15,7 +15,7 @@ from gbpn.formats.point_tables import POINT_TABLES
 from gbpn.recordings import timestamps
 
 if TYPE_CHECKING:
-    from gbpn.predict.inputs import FrameInputs
+    from gbpn.inputs.frame import FrameInputs
 
 __all__ = [
     "CLOUDS",
@@ -52,7 +52,9 @@ class Job:
     left_out: str = ""
     """Why it is not even tried, which is no mistake: no measurement was made at that time."""
     read: Callable[[], FrameInputs] | None = None
-    """How to read it, where it is part of a recording instead of a file of its own."""
+    """How to read it, if not as its files say."""
+    recorded: bool = False
+    """Whether it is part of a recording or video instead of a file of its own."""
     settings: dict[str, Any] = field(default_factory=dict)
     """What its answer depends on besides the files and the settings of the run."""
 

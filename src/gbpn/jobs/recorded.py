@@ -13,10 +13,11 @@ from gbpn.errors import InputError
 from gbpn.files.guard import shown
 from gbpn.formats.camera_files import CameraFile, read_camera, read_transform, resized
 from gbpn.formats.images import to_tensor
+from gbpn.inputs.frame import FrameInputs
+from gbpn.inputs.reading import UNDISTORTED, as_camera
 from gbpn.jobs.pairing import Job, left_out_in_time, require_one_pair
 from gbpn.jobs.sources import Sensor
 from gbpn.measurements.validity import measured
-from gbpn.predict.inputs import UNDISTORTED, FrameInputs, as_camera
 from gbpn.recordings.bags import Moment, RecordedFrame, Recording
 from gbpn.recordings.timestamps import NANOSECONDS, tolerance_of
 from gbpn.sensors.projection import project, remove_see_through
@@ -41,6 +42,7 @@ def jobs_of_recording(recording: Recording, sensor: Sensor, tolerance: float) ->
             name=f"{image.time // NANOSECONDS}.{image.time % NANOSECONDS:09}",
             left_out="" if gap <= allowed else left_out_in_time(tolerance),
             read=partial(_read, recording, sensor, image, measured),
+            recorded=True,
             settings={"topics": topics, "time": image.time, "measured": measured.time},
         )
         for (image, measured), gap in zip(pairs, apart, strict=True)

@@ -6,27 +6,26 @@ import errno
 import json
 import os
 import time
-import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 import numpy as np
 
+from gbpn.answer.completed import CompletedDepth, output_names
 from gbpn.errors import GbpnError, InputError
 from gbpn.files.atomic import checksum, remove_leftovers, write_text
 from gbpn.formats.images import write_image
+from gbpn.inputs.frame import FrameInputs
+from gbpn.inputs.reading import UNDISTORTED
 from gbpn.jobs.pairing import Job
 from gbpn.jobs.sources import Sensor
 from gbpn.measurements.validity import measured
-from gbpn.model.models import Model
-from gbpn.predict.completed import CompletedDepth, output_names
 from gbpn.predict.completer import DepthCompleter
-from gbpn.predict.inputs import UNDISTORTED
-from gbpn.predict.stream import StreamCompleter
-from gbpn.predict.trust import SigmaLimit
+from gbpn.sigma.limit import SigmaLimit
 
 __all__ = ["FULL", "LONGEST_MESSAGE", "Glance", "Job", "Outcome", "Run"]
 
@@ -107,8 +106,6 @@ class Run:
     """Further files, of `output_files.FORMATS`."""
     max_sigma: SigmaLimit | None = None
     """Of pixels that are trusted; None: the usual."""
-    keep_measured: bool = False
-    """Whether measured pixels come back as they were."""
 
     def check(self, frames: Sequence[Job]) -> None:
         """Raise if an output would replace an input, or the folder cannot be one."""
@@ -171,7 +168,7 @@ class Run:
             raise InputError(f"{job.image}: {job.problem}")
         if job.left_out:
             return Outcome(job=job, state="left out", message=job.left_out)
-        picture = _state(job.image) if job.read is None else _recorded_state(job.image)
+        picture = _recorded_state(job.image) if job.recorded else _state(job.image)
         depths = [] if job.sparse is None else [_state(job.sparse)]
         record = {**identity, **job.settings, "inputs": [picture, *depths]}
         record["inputs"] += [_state(p) for p in self.sensor.rating_files(job.sparse or job.image)]
@@ -180,9 +177,9 @@ class Run:
             return Outcome(job=job, state="kept", files=tuple(files))
         start = time.perf_counter()
         inputs = self.sensor.read(job.image, job.sparse) if job.read is None else job.read()
-        if job.read is None:
+        if not job.recorded:
             record["place"] = self.sensor.place(job.image, *inputs.size)
-        result = self.completer.complete(inputs, sigmas=True, keep_measured=self.keep_measured)
+        result = self._complete(inputs)
         result = replace(result, max_sigma=self.max_sigma)
         try:
             files = self._write(result, job.name, place, record)
@@ -219,33 +216,21 @@ class Run:
         write_text(place, json.dumps({**facts, **record}, indent=1) + "\n", durable=True)
         return files
 
+    @cached_property
+    def _complete(self) -> Callable[[FrameInputs], CompletedDepth]:
+        """One frame after the other: of a video, or each by itself."""
+        completer = self.completer
+        return completer.stream().frame if completer.how.stream else completer.complete
+
     def identity(self) -> dict[str, Any]:
         """What an answer depends on besides its own inputs."""
-        completer = self.completer
-        stream = completer.settings() if isinstance(completer, StreamCompleter) else {}
         return {
-            **stream,
-            "model": completer.model.config.name,
-            "weights": _weights_checksum(completer.model),
-            "iterations": list(completer.iterations),
-            "solver": completer.solver,
-            "outliers": completer.outliers,
-            "precision": completer.model.precision,
-            "working_size": completer.working_size,
+            **self.completer.engine.record(),
             "cloud": self.cloud,
             "also": list(self.also),
             "max_sigma": str(self.max_sigma),
-            "keep_measured": self.keep_measured,
             "settings": self.sensor.settings(),
         }
-
-
-def _weights_checksum(model: Model) -> str:
-    """The same for the same weights."""
-    total = 0
-    for tensor in model.state_dict().values():
-        total = zlib.crc32(tensor.detach().cpu().contiguous().numpy().tobytes(), total)
-    return f"{total:08x}"
 
 
 def _state(path: Path) -> list[Any]:

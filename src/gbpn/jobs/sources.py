@@ -21,10 +21,11 @@ from gbpn.formats.colmap_layout import registered
 from gbpn.formats.depth_files import require_scale
 from gbpn.formats.images import orientation_notice
 from gbpn.formats.point_clouds import read_rated_points
+from gbpn.inputs.frame import FrameInputs
+from gbpn.inputs.measurements import DepthSensor, Measurements, rated, undistorted_measurements
+from gbpn.inputs.reading import UNDISTORTED, as_camera, as_image, as_measurements
 from gbpn.jobs.pairing import CLOUDS
 from gbpn.measurements.validity import measured
-from gbpn.predict.inputs import UNDISTORTED, FrameInputs, as_camera, as_image, as_measurements
-from gbpn.predict.measurements import DepthSensor, Measurements, rated, undistorted_measurements
 from gbpn.sensors.projection import points_to_sparse, project_values, remove_see_through
 from gbpn.sigma.reservation import FEATURES, Reservation
 

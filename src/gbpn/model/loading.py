@@ -43,8 +43,7 @@ def load(
     source     "default" or another name of embedded weights; a `.safetensors` file; the authors' `.pth`;
                a folder with `model.safetensors`; "owner/name[/folder]" on the Hugging Face hub
     config     name of the configuration for a file that has none inside (released files: "gbpn-2")
-    fuse       merge batch norms for speed; the model can then not be trained
-    precision  of a fused model's convolutions: "float32", "bfloat16" or "auto", see `Model.use_precision`
+    fuse, precision  deprecated: `gbpn.DepthCompleter` is fast by itself and takes a precision
     overrides  any field of the configuration, e.g. image_mean=(0, 0, 0) for images already normalised
     """
     path, hint = _find(source)
@@ -67,9 +66,7 @@ def load(
     model.use_backend(backend)
     if fuse:
         model.fuse()
-    if precision != "float32":
-        model.use_precision(precision)
-    return model
+    return model if precision == "float32" else model.use_precision(precision)
 
 
 class _NoStart(TorchFunctionMode):

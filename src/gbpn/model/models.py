@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import os
+import warnings
 from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -13,20 +16,23 @@ from torch import Tensor, nn
 from gbpn.config import ModelConfig, named
 from gbpn.distribution import DepthDistribution, SigmaCalibration
 from gbpn.errors import InputError
+from gbpn.how import How
 from gbpn.kernels.backends import require_backend
+from gbpn.measurements.areas import AreaGrid
 from gbpn.measurements.validity import measured
-from gbpn.model.pipeline import Pipeline
+from gbpn.model import settling
+from gbpn.model.pipeline import Pipeline, SparseDepth
 from gbpn.network import GMCN, MULTIPLE, Refiner, build_stage
 from gbpn.network.affine import AffineNetwork, affine_fit
 from gbpn.network.blocks import ConvNorm, Convolution
 from gbpn.network.efficientnet import EfficientNetEncoder
-from gbpn.network.fused_convolution import PRECISIONS, has_bfloat16
+from gbpn.network.fused_convolution import PRECISIONS
 from gbpn.network.heads import Heads
 from gbpn.network.padding import PaddedImage
 from gbpn.network.upscale import Upscale
 from gbpn.weights import hub
 
-__all__ = ["GBPN", "AffineModel", "AnyModel", "Model", "build", "from_config"]
+__all__ = ["GBPN", "AffineModel", "Answering", "AnyModel", "Model", "build", "from_config"]
 
 AnyModel = TypeVar("AnyModel", bound="Model")
 
@@ -40,13 +46,12 @@ class Model(nn.Module, ABC):
         self.calibration: SigmaCalibration | None = None
         self.card: dict[str, Any] = {}
         self.backend = "auto"
-        self.precision = "float32"
-        """Of the convolutions, see `use_precision`."""
 
     def forward(self, image: Tensor, sparse: Tensor, intrinsics: Tensor | None = None) -> DepthDistribution:
         """image [B, 3, H, W] RGB in [0, 1]; sparse [B, 1, H, W] metres, 0 where not measured; H, W ≥ 32.
 
-        Without `intrinsics` [B, 3, 3], `gbpn.camera.pinhole.default_intrinsics` is assumed.
+        With σ, outside of training; `complete` with `sigmas=False` is faster. Without `intrinsics`
+        [B, 3, 3], `gbpn.camera.pinhole.default_intrinsics` is assumed.
         """
         return self.complete(image, sparse, intrinsics)
 
@@ -57,10 +62,19 @@ class Model(nn.Module, ABC):
         sparse: Tensor,
         intrinsics: Tensor | None = None,
         *,
-        sigmas: bool = False,
+        sigmas: bool = True,
         **switches: Any,
     ) -> DepthDistribution:
         """As `forward`, with the switches of `Pipeline`; see `Pipeline.complete` for `sigmas`."""
+
+    @abstractmethod
+    def settled(self, how: How) -> How:
+        """`how` with everything decided that it leaves open; raises for what model or machine cannot do."""
+
+    @abstractmethod
+    def answering(self, how: How) -> Pipeline | Answering:
+        """What answers as a settled `how` says, on weights of its own: later changes of this model do not
+        reach it."""
 
     def use_backend(self: AnyModel, backend: str) -> AnyModel:
         """ "reference", "cpu", "triton" or "auto", for attention and belief propagation alike."""
@@ -70,35 +84,46 @@ class Model(nn.Module, ABC):
                 setattr(part, "backend", backend)  # noqa: B010
         return self
 
+    def merged(self: AnyModel) -> AnyModel:
+        """A copy for inference: batch norms merged into their convolutions, no gradients."""
+        twin = copy.deepcopy(self).eval()
+        twin._merge()
+        return twin
+
+    def prepared(self: AnyModel, precision: str, device: str | torch.device) -> AnyModel:
+        """A copy as fast as it gets, whose weights must stay as they are: what an `Engine` computes with.
+
+        precision  of the convolutions, "float32" or "bfloat16"; input, what the heads say, and the field are
+                   float32 in any case
+        """
+        twin = self.merged().to(device)
+        for part in twin.modules():
+            if isinstance(part, ConvNorm | Convolution | Upscale | Heads | Refiner):
+                part.prepare(PRECISIONS[precision])
+        return twin
+
     def fuse(self: AnyModel) -> AnyModel:
-        """For inference: batch norms merged into their convolutions, channels-last memory, no gradients."""
-        self.eval()
+        """Deprecated: `gbpn.DepthCompleter(model)` keeps a fast copy of its own."""
+        _warn("fuse()")
+        self.eval()._merge()
+        return self
+
+    def use_precision(self: AnyModel, precision: str) -> AnyModel:
+        """Deprecated: `gbpn.DepthCompleter(model, precision=precision)`; a model itself is float32."""
+        if precision not in ("auto", "float32"):
+            raise InputError(
+                f"a model computes in the dtype of its weights, not in {precision!r}: use "
+                f"gbpn.DepthCompleter(model, precision={precision!r})"
+            )
+        _warn("use_precision()")
+        return self
+
+    def _merge(self) -> None:
         for part in self.modules():
             if isinstance(part, ConvNorm):
                 part.fold()
         self.requires_grad_(False)
         self.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-        return self.use_precision(self.precision)
-
-    def use_precision(self: AnyModel, precision: str) -> AnyModel:
-        """Convolutions in "float32", "bfloat16", or "auto": bfloat16 where it is fast and was checked.
-
-        For fused models on CPUs. Input, what the heads say, the field and inference stay float32; weights are
-        kept as they are, so one can go back. "auto" needs a processor that computes bfloat16 itself, and a
-        card that says what it changes (`bfloat16`, see `gbpn info`).
-        """
-        if precision not in ("auto", *PRECISIONS):
-            raise InputError(f"precision must be auto, {', '.join(PRECISIONS)}; got {precision!r}")
-        if precision == "auto":
-            precision = "bfloat16" if "bfloat16" in self.card and has_bfloat16() else "float32"
-        if precision != "float32" and not self.fused:
-            raise InputError(f"precision {precision} is for fused models: call fuse() first")
-        self.precision = precision
-        if self.fused:
-            for part in self.modules():
-                if isinstance(part, ConvNorm | Convolution | Upscale | Heads | Refiner):
-                    part.prepare(PRECISIONS[precision])
-        return self
 
     @property
     def fused(self) -> bool:
@@ -126,6 +151,46 @@ class Model(nn.Module, ABC):
         return hub.push_to_hub(self, repo_id, half=half, private=private)
 
 
+class Answering(Protocol):
+    """The part of a `Pipeline` that an engine needs, for other kinds of models; images [1, 3, H, W]."""
+
+    def look(self, image: Tensor, intrinsics: Tensor | None = None) -> Any:
+        """What `seen` takes of an image."""
+
+    def seen(
+        self, looks: Any, sparse: SparseDepth, *, sigmas: bool = True, areas: AreaGrid | None = None
+    ) -> DepthDistribution:
+        """The answer with these measurements."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Whole:
+    """A model that keeps nothing of an image, as an engine sees it."""
+
+    model: Model
+
+    def look(self, image: Tensor, intrinsics: Tensor | None = None) -> tuple[Tensor, Tensor | None]:
+        """What `seen` takes."""
+        return image, intrinsics
+
+    def seen(
+        self,
+        looks: tuple[Tensor, Tensor | None],
+        sparse: SparseDepth,
+        *,
+        sigmas: bool = True,
+        areas: AreaGrid | None = None,
+    ) -> DepthDistribution:
+        """The answer; `areas` are nothing to it."""
+        if sparse.std is not None or sparse.weight is not None:
+            raise InputError(
+                f"sigma and confidence of measurements need a field; {self.model.config.name!r} run like "
+                "this has none: leave them out, or use weights with one in torch"
+            )
+        image, intrinsics = looks
+        return self.model.complete(image, sparse.depth, intrinsics, sigmas=sigmas)
+
+
 class GBPN(Model):
     """One or two stages of network and inference."""
 
@@ -148,10 +213,24 @@ class GBPN(Model):
         sparse: Tensor,
         intrinsics: Tensor | None = None,
         *,
-        sigmas: bool = False,
+        sigmas: bool = True,
         **switches: Any,
     ) -> DepthDistribution:
         return self.pipeline(**switches).complete(image, sparse, intrinsics, sigmas=sigmas)
+
+    def settled(self, how: How) -> How:
+        known = settling.settled(how, self.config, self.card)
+        pipeline = self.pipeline(solver=how.solver, iterations=how.iterations)
+        return replace(known, iterations=pipeline.iterations)
+
+    def answering(self, how: How) -> Pipeline:
+        return self.prepared(how.precision, how.device).pipeline(
+            solver=how.solver,
+            iterations=how.iterations,
+            outliers=how.outliers,
+            mirror=how.mirror == "on",
+            check_sigmas=how.check_sigma,
+        )
 
     def depth_map(self, image: Tensor, intrinsics: Tensor | None = None) -> Tensor:
         """[B, 1, H, W]: the depth-like map of the image alone, in log depth up to a constant."""
@@ -183,13 +262,28 @@ class AffineModel(Model):
         super().__init__(config)
         self.network = AffineNetwork(config)
 
+    def settled(self, how: How) -> How:
+        settling.refuse(
+            self.config.name,
+            "fits one depth map and draws no field at all",
+            solver=how.solver != "gbp",
+            iterations=bool(how.iterations),
+            outliers=how.outliers == "drop",
+            mirror=how.mirror == "on",
+            stream=how.stream > 0,
+        )
+        return settling.settled(replace(how, outliers="keep", mirror="off"), self.config, self.card)
+
+    def answering(self, how: How) -> _Whole:
+        return _Whole(model=self.prepared(how.precision, how.device))
+
     def complete(
         self,
         image: Tensor,
         sparse: Tensor,
         intrinsics: Tensor | None = None,
         *,
-        sigmas: bool = False,
+        sigmas: bool = True,
         **switches: Any,
     ) -> DepthDistribution:
         """As `GBPN.complete`, without switches. An image without a measurement is observed nowhere."""
@@ -210,7 +304,17 @@ class AffineModel(Model):
             confidence_logit=padded.cropped(maps.confidence_logit),
             belief_precision=padded.cropped(torch.where(some, maps.weight, torch.zeros_like(maps.weight))),
             calibration=self.calibration,
+            sigma_left_out=not sigmas,
         )
+
+
+def _warn(name: str) -> None:
+    warnings.warn(
+        f"Model.{name} is not needed: gbpn.DepthCompleter(model) and gbpn.engine.Engine.of(model) keep fast "
+        "copies of their own",
+        DeprecationWarning,
+        stacklevel=3,
+    )
 
 
 def from_config(config: ModelConfig) -> GBPN | AffineModel:

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from gbpn.camera.pinhole import flipped
 from gbpn.config import ModelConfig
-from gbpn.distribution import DepthDistribution, SigmaCalibration, Widening
+from gbpn.distribution import DepthDistribution, SigmaCalibration
 from gbpn.errors import InputError
 from gbpn.gbp import Inference, Messages, infer
 from gbpn.kernels.checks import values_are_known
@@ -27,7 +27,6 @@ from gbpn.measurements.areas import AreaGrid, centre_depths
 from gbpn.measurements.unit import DepthUnit
 from gbpn.measurements.validity import measured
 from gbpn.model import read_out
-from gbpn.model.repeating import repeated
 from gbpn.mrf import MRF
 from gbpn.network import GMCN, MULTIPLE, FieldParameters, Refiner, SecondStageInput
 from gbpn.network.padding import PaddedImage
@@ -66,11 +65,6 @@ class SparseDepth:
     def flipped(self) -> SparseDepth:
         """Left becomes right."""
         return self._each(lambda maps: maps.flip(-1))
-
-    def beside(self, other: SparseDepth) -> SparseDepth:
-        """Both as one batch; `other` has the same measurements or fewer."""
-        twice = self._each(lambda maps: torch.cat((maps, maps)))
-        return replace(twice, depth=torch.cat((self.depth, other.depth)))
 
     def _each(self, change: Callable[[Tensor], Tensor]) -> SparseDepth:
         std, weight = (None if maps is None else change(maps) for maps in (self.std, self.weight))
@@ -129,7 +123,7 @@ class Pipeline:
     mirror: bool = False
     """Complete the mirrored image too, and average both answers."""
     check_sigmas: bool = True
-    """Hold σ against measurements that are held out, when it is asked for."""
+    """Hold σ against measurements that are held out."""
     outliers: str = "keep"
     """"keep", or "drop": single measurements that the rest contradicts are left out."""
 
@@ -157,27 +151,44 @@ class Pipeline:
         sparse: Tensor | SparseDepth,
         intrinsics: Tensor | None = None,
         *,
-        sigmas: bool = False,
+        sigmas: bool = True,
         areas: AreaGrid | None = None,
     ) -> DepthDistribution:
         """image [B, 3, H, W] RGB in [0, 1]; sparse [B, 1, H, W] metres; intrinsics [B, 3, 3] or None.
 
-        sigmas  σ will be wanted: it is checked at once, together with the answer, which is faster than later
+        sigmas  whether σ is wanted: it costs about as much as the answer
         areas   the measurements are means of these areas, at their centres, and not of single pixels
         """
-        encoding = self.encode(image, intrinsics)
         given = sparse if isinstance(sparse, SparseDepth) else SparseDepth(depth=sparse)
-        used, dropped = self.trusted(encoding, given)
+        return self.seen(self.look(image, intrinsics), given, sigmas=sigmas, areas=areas)
+
+    def look(self, image: Tensor, intrinsics: Tensor | None = None) -> tuple[ImageEncoding, ...]:
+        """The image as the first network sees it, and if asked for its mirror image."""
+        encoding = self.encode(image, intrinsics)
+        if not self.mirror:
+            return (encoding,)
+        camera = None if intrinsics is None else flipped(intrinsics, image.shape[-1])
+        return encoding, self.encode(image.flip(-1), camera)
+
+    def seen(
+        self,
+        looks: tuple[ImageEncoding, ...],
+        sparse: SparseDepth,
+        *,
+        sigmas: bool = True,
+        areas: AreaGrid | None = None,
+    ) -> DepthDistribution:
+        """As `complete`, of an image that was looked at before."""
+        encoding = looks[0]
+        used, dropped = self.trusted(encoding, sparse)
         if areas is not None:
             *_, rough = self.stages(encoding, used)
             used = replace(used, depth=centre_depths(areas, used.depth, rough.distribution))
         answer = replace(self.answer(encoding, used, sigmas=sigmas), dropped=dropped)
-        if not self.mirror:
-            return answer
-        camera = None if intrinsics is None else flipped(intrinsics, image.shape[-1])
-        mirrored = self.encode(image.flip(-1), camera)
-        *_, other = self.stages(mirrored, used.flipped())
-        return answer.averaged(other.distribution.flipped())
+        for mirrored in looks[1:]:
+            *_, other = self.stages(mirrored, used.flipped())
+            answer = answer.averaged(other.distribution.flipped())
+        return answer
 
     def encode(self, image: Tensor, intrinsics: Tensor | None = None) -> ImageEncoding:
         """Run the first network, which sees the image only."""
@@ -202,22 +213,31 @@ class Pipeline:
         return (sparse.without(dropped), dropped) if bool(dropped.any()) else (sparse, None)
 
     def answer(
-        self, encoding: ImageEncoding, sparse: SparseDepth, *, sigmas: bool = False
+        self, encoding: ImageEncoding, sparse: SparseDepth, *, sigmas: bool = True
     ) -> DepthDistribution:
-        """The answer of the last stage, from empty messages."""
-        if sigmas and self._checks and (held := sigma_check.held_out(sparse.depth)) is not None:
-            return self._answer_and_check(encoding, sparse, held)
+        """The answer of the last stage, from empty messages; σ does not touch its depth."""
         *_, last = self.stages(encoding, sparse)
-        return self.checked(last.distribution, encoding, sparse)
+        return self.with_sigma(
+            last.distribution, sparse, lambda given: [*self.stages(encoding, given)][-1], sigmas
+        )
 
-    def checked(
-        self, answer: DepthDistribution, encoding: ImageEncoding, sparse: SparseDepth
+    def with_sigma(
+        self,
+        answer: DepthDistribution,
+        sparse: SparseDepth,
+        again: Callable[[SparseDepth], StageResult],
+        sigmas: bool = True,
     ) -> DepthDistribution:
-        """The answer with its sigmas to be checked against these measurements when they are asked for."""
+        """The answer with σ as held-out measurements ask for it, or without one; `again` completes anew."""
+        if not sigmas:
+            return replace(answer, sigma_left_out=True)
         if not self._checks:
             return answer
-        check = sigma_check.DeferredCheck(lambda: self._check(encoding, sparse))
-        return replace(answer, sigma_check=check)
+        with torch.no_grad():
+            if (held := sigma_check.held_out(sparse.depth)) is None:
+                return replace(answer, widening=sigma_check.of_few(sparse.depth))
+            blind = again(sparse.without(held)).distribution
+            return replace(answer, widening=sigma_check.compare(blind, sparse.depth, held))
 
     def stages(self, encoding: ImageEncoding, sparse: SparseDepth) -> Iterator[StageResult]:
         """Every stage in turn, from empty messages."""
@@ -334,28 +354,6 @@ class Pipeline:
     def _checks(self) -> bool:
         wanted = self.check_sigmas and self.calibration is not None and not self.first.training
         return wanted and values_are_known()
-
-    def _check(self, encoding: ImageEncoding, sparse: SparseDepth) -> Widening | None:
-        """Complete from most of the measurements, compare with the rest."""
-        with torch.inference_mode(encoding.padded.image.is_inference()), torch.no_grad():
-            if (held := sigma_check.held_out(sparse.depth)) is None:
-                return sigma_check.of_few(sparse.depth)
-            *_, last = self.stages(encoding, sparse.without(held))
-            return sigma_check.compare(last.distribution, sparse.depth, held)
-
-    def _answer_and_check(
-        self, encoding: ImageEncoding, sparse: SparseDepth, held: Tensor
-    ) -> DepthDistribution:
-        """Both in one batch, whose images run on different threads."""
-        batch = len(held)
-        both = sparse.beside(sparse.without(held))
-        if self.solver == "gbp":  # both directions of every edge are made once, not for each copy
-            encoding = replace(encoding, parameters=encoding.directed)
-        *_, last = self.stages(repeated(encoding, 2), both)
-        answer, blind = (last.distribution.part(k * batch, (k + 1) * batch) for k in range(2))
-        with torch.no_grad():
-            widening = sigma_check.compare(blind, sparse.depth, held)
-        return replace(answer, sigma_check=lambda: widening)
 
 
 def has_exact_answer(config: ModelConfig) -> bool:

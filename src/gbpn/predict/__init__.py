@@ -1,15 +1,14 @@
-"""Depth completion at the NumPy and PIL border: anything in, metres and sigmas out."""
+"""The doors in Python: `DepthCompleter` for what people have, `Live` for robots."""
 
 import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from gbpn.predict.completed import CompletedDepth
     from gbpn.predict.completer import DepthCompleter
 
-__all__ = ["CompletedDepth", "DepthCompleter"]
+__all__ = ["DepthCompleter"]
 
-_HOMES = {"CompletedDepth": "completed", "DepthCompleter": "completer"}
+_HOMES = {"DepthCompleter": "completer"}
 """In which module a name lives; loaded when it is asked for, and torch with it."""
 
 

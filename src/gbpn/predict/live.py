@@ -6,17 +6,21 @@ import math
 import threading
 import time
 from collections import deque
+from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import torch
+from PIL import Image
 
+from gbpn.answer.completed import CompletedDepth
 from gbpn.errors import GbpnError, InputError
 from gbpn.files.guard import shown
-from gbpn.predict.clouds import as_transform, cloud_inputs
-from gbpn.predict.completed import CompletedDepth
+from gbpn.inputs.clouds import as_transform, cloud_inputs
+from gbpn.inputs.frame import FrameInputs
+from gbpn.inputs.reading import frame_inputs
 from gbpn.predict.completer import DepthCompleter
-from gbpn.predict.inputs import FrameInputs, frame_inputs
 
 __all__ = ["Live", "LiveAnswer"]
 
@@ -195,9 +199,8 @@ class Live:
 
     def _item(self, content: Any, stamp: float | None, *, cloud: bool = False) -> _Item:
         now = time.monotonic()
-        return _Item(
-            content=content, stamp=now if stamp is None else _seconds(stamp), pushed=now, cloud=cloud
-        )
+        seconds = now if stamp is None else _seconds(stamp)
+        return _Item(content=_own(content), stamp=seconds, pushed=now, cloud=cloud)
 
     def _push_measurements(self, item: _Item) -> None:
         with self._changed:
@@ -244,8 +247,6 @@ class Live:
     def _complete(self, image: _Item, measurements: _Item) -> None:
         try:
             result = self.completer.complete(self._inputs(image, measurements), sigmas=self.sigmas)
-            if self.sigmas and result.calibrated:
-                _ = result.std
         except GbpnError as error:  # one bad pair does not end the loop
             with self._changed:
                 self._failed, self._problem = self._failed + 1, str(error)
@@ -276,6 +277,13 @@ class Live:
         if measurements.cloud:
             return cloud_inputs(image.content, measurements.content, self.intrinsics, self.transform)
         return frame_inputs(image.content, measurements.content, self.intrinsics, self.scale)
+
+
+def _own(content: Any) -> Any:
+    """A copy of what a driver may write over while it waits; a path stays a path."""
+    if isinstance(content, torch.Tensor):
+        return content.clone()
+    return content.copy() if isinstance(content, np.ndarray | Image.Image) else deepcopy(content)
 
 
 def _seconds(stamp: Any) -> float:

@@ -49,6 +49,8 @@ _CLOCK = 1e6
 def nanoseconds_of(message: Any) -> int:
     """Time in the header of a message; 0 where nobody set it."""
     stamp = message.header.stamp
+    if hasattr(stamp, "secs"):  # as rospy calls them
+        return int(stamp.secs) * NANOSECONDS + int(stamp.nsecs)
     return int(stamp.sec) * NANOSECONDS + int(stamp.nanosec)
 
 
@@ -157,10 +159,12 @@ def transform_of(message: Any) -> np.ndarray:
 
 
 def image_fields(values: np.ndarray) -> dict[str, Any]:
-    """Fields of an Image message, without its header: [H, W] float32 metres as 32FC1, or [H, W, 3] uint8 as
-    rgb8."""
-    encoding = "rgb8" if values.ndim == 3 else "32FC1"
-    array = np.ascontiguousarray(values, "u1" if values.ndim == 3 else "<f4")
+    """Fields of an Image message, without its header: [H, W] float32 metres as 32FC1, [H, W] uint16 as 16UC1,
+    or [H, W, 3] uint8 as rgb8."""
+    encoding, kind = ("rgb8", "u1") if values.ndim == 3 else ("32FC1", "<f4")
+    if values.ndim == 2 and values.dtype == np.uint16:
+        encoding, kind = "16UC1", "<u2"
+    array = np.ascontiguousarray(values, kind)
     return {
         "height": array.shape[0],
         "width": array.shape[1],

@@ -21,7 +21,9 @@ __all__ = ["TransformTree"]
 class TransformTree:
     """Transforms between frames, each as often as it was told."""
 
-    def __init__(self) -> None:
+    def __init__(self, remembered: int | None = None) -> None:
+        """`remembered`: nanoseconds for which what was told is kept; None: for good."""
+        self._remembered = remembered
         self._edges: dict[tuple[str, str], list[tuple[int, np.ndarray]]] = {}
         """(parent, child) → (time, child's coordinates → parent's), in order of time."""
 
@@ -32,6 +34,16 @@ class TransformTree:
             bisect_left([moment for moment, _ in told], time) if told and told[-1][0] > time else len(told)
         )
         told.insert(place, (time, matrix))
+        while self._remembered is not None and len(told) > 1 and told[0][0] < told[-1][0] - self._remembered:
+            del told[0]
+
+    def forget_motion(self) -> None:
+        """Keep what never changed, as of mountings: time starts again."""
+        self._edges = {
+            edge: told[:1]
+            for edge, told in self._edges.items()
+            if all(np.array_equal(told[0][1], matrix) for _, matrix in told)
+        }
 
     @property
     def frames(self) -> list[str]:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable
-
 import numpy as np
 
 from gbpn.errors import InputError
@@ -26,10 +23,9 @@ class CompletedMaps:
         belief_precision: Array,
         *,
         calibration: SigmaCalibration | None,
-        check: Callable[[], tuple[float, float] | None],
+        widening: tuple[float, float] | None = None,
         notices: tuple[str, ...] = (),
     ) -> None:
-        """check: asked for the factor on σ and the relative σ to add when σ is wanted; None: not checked."""
         self.depth = mean
         """Expected depth in metres; NaN where no measurement reached the pixel."""
         self.confidence_logit = without_checkerboard(confidence_logit, belief_precision > 0)
@@ -38,9 +34,9 @@ class CompletedMaps:
         """Precision that belief propagation alone ends with."""
         self.notices = notices
         """What was assumed, in words."""
-        self._calibration, self._check = calibration, check
-        self._lock = threading.Lock()
-        self._widening: list[tuple[float, float] | None] = []
+        self.widening = widening
+        """What the image's own measurements ask of σ: a factor, and σ / depth to add; None: not checked."""
+        self._calibration = calibration
 
     @property
     def observed(self) -> Array:
@@ -51,14 +47,6 @@ class CompletedMaps:
     def confidence(self) -> Array:
         """In [0, 1), for ranking pixels; 0 where unobserved."""
         return np.where(self.observed, sigmoid(self.confidence_logit), np.float32(0))
-
-    @property
-    def widening(self) -> tuple[float, float] | None:
-        """What the image's own measurements ask of σ: a factor, and σ / depth to add; None: not checked."""
-        with self._lock:
-            if not self._widening:
-                self._widening.append(self._check())
-            return self._widening[0]
 
     @property
     def std(self) -> Array:
@@ -72,7 +60,10 @@ class CompletedMaps:
     def unchecked_std(self) -> Array:
         """σ as the calibration alone states it."""
         if self._calibration is None:
-            raise InputError("std needs weights that carry a calibration; these have none: use confidence")
+            raise InputError(
+                "std needs weights that carry a calibration; here is none, or sigma was left out: "
+                "use confidence, or ask with sigmas=True"
+            )
         return stated_std(self._calibration, self.depth, self.confidence_logit)
 
 

@@ -21,13 +21,13 @@ from gbpn.runtime.inference import Beliefs, infer
 from gbpn.runtime.manifest import Manifest
 from gbpn.sigma.held_out import drawn_patches, explain, factor_of_few
 
-__all__ = ["Array", "DepthCompleter"]
+__all__ = ["Array", "DepthCompleter", "Encoding"]
 
 Array = np.ndarray
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Encoding:
+class Encoding:
     """What the first network knows of an image without any depth."""
 
     frame: Frame
@@ -78,12 +78,15 @@ class DepthCompleter:
             for network in self.manifest.networks
         }
 
-    def __call__(self, image: Any, sparse: Any, intrinsics: Any = None) -> CompletedMaps:
+    def __call__(
+        self, image: Any, sparse: Any, intrinsics: Any = None, *, sigmas: bool = True
+    ) -> CompletedMaps:
         """Complete one image.
 
         image       [H, W, 3] RGB, uint8, uint16 or float in [0, 1]
         sparse      [H, W] metres (0 or NaN: not measured), or points [N, 3] of x, y (pixels) and depth
         intrinsics  fx, fy, cx, cy; a 3×3 matrix; None: 60° along the longer side is assumed
+        sigmas      whether σ is wanted, which costs about as much as the depth
         """
         planes = as_image(image)
         _, height, width = planes.shape
@@ -91,24 +94,34 @@ class DepthCompleter:
         if not measured(depth).any():
             raise InputError("there is no measurement: every value of the sparse depth is 0 or NaN")
         camera, notice = as_intrinsics(intrinsics, height, width)
-        return self.complete(planes, depth, camera, notices=(notice,) if notice else ())
+        told = (notice,) if notice else ()
+        return self.seen(self.look(planes, camera), depth, sigmas=sigmas, notices=told)
 
-    def complete(
-        self, image: Array, sparse: Array, intrinsics: Array, *, notices: tuple[str, ...] = ()
-    ) -> CompletedMaps:
-        """The same for arrays as networks take them: [3, H, W] in [0, 1], [H, W] metres, [3, 3]; float32."""
+    def look(self, image: Array, intrinsics: Array) -> Encoding:
+        """Run the first network: [3, H, W] in [0, 1] and [3, 3], float32."""
         frame = Frame.of(image, intrinsics, self.manifest)
         drawn = self._networks["first"]({"image": frame.image, "intrinsics": frame.intrinsics})
-        encoding = _Encoding(frame=frame, drawn=drawn)
+        return Encoding(frame=frame, drawn=drawn)
+
+    def seen(
+        self,
+        encoding: Encoding,
+        sparse: Array,
+        *,
+        sigmas: bool = True,
+        stages: int | None = None,
+        notices: tuple[str, ...] = (),
+    ) -> CompletedMaps:
+        """Complete an image that was looked at, from measurements [H, W] in metres; of the first `stages`."""
         return CompletedMaps(
-            *self._answer(encoding, sparse),
-            calibration=self.manifest.calibration,
-            check=lambda: self._check(encoding, sparse),
+            *self._answer(encoding, sparse, stages),
+            calibration=self.manifest.calibration if sigmas else None,
+            widening=self._check(encoding, sparse) if sigmas else None,
             notices=notices,
         )
 
-    def _answer(self, encoding: _Encoding, sparse: Array) -> _Maps:
-        """All stages, from empty messages."""
+    def _answer(self, encoding: Encoding, sparse: Array, stages: int | None = None) -> _Maps:
+        """All stages, or the first ones, from empty messages."""
         frame, drawn = encoding.frame, encoding.drawn
         unit = DepthUnit.of(self.config.depth_scale, sparse)
         depth = frame.padded(sparse)
@@ -119,7 +132,7 @@ class DepthCompleter:
         trust = agreement.trust(agreement.certainty(sparse), self.config.agreement_trust)
         weight = np.where(there, np.float32(trust), np.float32(0))
         beliefs = self._infer(0, drawn, counted, weight, None)
-        if (redraw := self._networks.get("second")) is not None:
+        if (redraw := self._networks.get("second")) is not None and stages != 1:
             confidence = sigmoid(self._logit(beliefs, drawn))
             nothing = np.float32(0)
             seen = {
@@ -161,7 +174,7 @@ class DepthCompleter:
         logit: Array = precision + drawn["residual"]
         return logit
 
-    def _check(self, encoding: _Encoding, sparse: Array) -> tuple[float, float] | None:
+    def _check(self, encoding: Encoding, sparse: Array) -> tuple[float, float] | None:
         """Complete from most of the measurements, compare with the rest."""
         calibration, there = self.manifest.calibration, measured(sparse)
         held = there & drawn_patches(there)

@@ -8,13 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from gbpn.errors import InputError
+from gbpn.files.guard import shown
+from gbpn.how import How
 from gbpn.jobs.opening import open_completer
 from gbpn.jobs.run import Run
 from gbpn.jobs.sources import Sensor
 from gbpn.predict.completer import DepthCompleter
-from gbpn.predict.trust import SigmaLimit
+from gbpn.sigma.limit import SigmaLimit
 
-__all__ = ["PACKS", "Instructions"]
+__all__ = ["PACKS", "Instructions", "require_same"]
 
 PACKS = ("files", "tar", "parquet")
 """How outputs lie: files as `gbpn complete` writes them, one tar of each shard, or inside its table."""
@@ -29,16 +31,11 @@ class Instructions:
     """The options of `gbpn complete` that answers depend on."""
 
     weights: str = "default"
-    device: str = "auto"
-    solver: str = "gbp"
-    iterations: str | None = None
-    outliers: str = "drop"
-    engine: str = "torch"
+    how: How = field(default=How())
     sensor: Sensor = field(default_factory=Sensor)
     cloud: bool = False
     also: tuple[str, ...] = ()
     max_sigma: SigmaLimit | None = None
-    keep_measured: bool = False
     pack: str = "files"
     carried: dict[str, dict[str, bytes]] = field(default_factory=dict)
     """Path on the driver's machine → the files there, by name below it ("" for the path itself)."""
@@ -50,6 +47,8 @@ class Instructions:
             raise InputError("maps of --sigma and --confidence stay on one machine: give --sigma a number")
         if self.sensor.reconstruction is not None:
             raise InputError("a COLMAP project is completed on one machine: leave out --distributed")
+        if self.how.stream:
+            raise InputError("--stream takes frames one after the other, on one machine: leave it out")
 
     def packed_up(self) -> Instructions:
         """With the contents of all files that they name, for machines that do not have them."""
@@ -78,10 +77,8 @@ class Instructions:
         return replace(self, weights=weights, sensor=replace(self.sensor, **changes), carried={})
 
     def open(self) -> DepthCompleter:
-        """The completer."""
-        return open_completer(
-            self.weights, self.device, self.solver, self.iterations, self.outliers, self.engine
-        )
+        """The completer, if this machine can do what is asked."""
+        return open_completer(self.weights, self.how)
 
     def run(self, completer: DepthCompleter, output: Path) -> Run:
         """What completes single frames, as on one machine."""
@@ -92,7 +89,6 @@ class Instructions:
             cloud=self.cloud,
             also=self.also,
             max_sigma=self.max_sigma,
-            keep_measured=self.keep_measured,
         )
 
     def _paths(self) -> Iterator[Path]:
@@ -101,6 +97,21 @@ class Instructions:
         for part in _SIDE_FILES:
             if isinstance(value := getattr(self.sensor, part), Path):
                 yield value
+
+
+def require_same(machine: str, here: dict[str, Any], wanted: dict[str, Any]) -> None:
+    """Raise unless a machine completes as the run does, of which `wanted` is the identity."""
+    if differences := How.of_json(here["how"]).differences(How.of_json(wanted["how"])):
+        raise InputError(
+            f"{machine} completes otherwise than the run: {', '.join(differences)}: give the whole "
+            "run an option that all machines can do"
+        )
+    for name in ("model", "weights"):
+        if here[name] != wanted[name]:
+            raise InputError(
+                f"{machine} has other {name} than the run: {shown(here[name])} instead of "
+                f"{shown(wanted[name])}: install the same gbpn and weights on every machine"
+            )
 
 
 def _contents(path: Path) -> Iterator[tuple[str, bytes]]:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from gbpn.model.models import GBPN
+from gbpn.model.pipeline import Pipeline
 from gbpn.predict.completer import DepthCompleter
 
 __all__ = ["Phases", "watched"]
@@ -58,9 +58,9 @@ def watched(completer: DepthCompleter, phases: Phases) -> DepthCompleter:
     Belief propagation is what remains of a call: inference, outliers, the check of the sigmas. Of a model
     that is no GBPN all counts as network.
     """
-    model = completer.model
-    if isinstance(model, GBPN):
-        for part, method in ((model.first, "draw"), (model.second, "redraw")):
+    pipeline = completer.engine.answering
+    if isinstance(pipeline, Pipeline):
+        for part, method in ((pipeline.first, "draw"), (pipeline.second, "redraw")):
             if part is not None:
                 setattr(part, method, phases.timed("network", getattr(part, method)))
         call = completer.complete

@@ -30,15 +30,15 @@ from gbpn import __version__
 from gbpn.errors import GbpnError, InputError, StorageError
 from gbpn.files.atomic import hidden_folder, remove_leftovers
 from gbpn.files.contained import contained
-from gbpn.files.guard import shown
 from gbpn.formats.depth_files import DepthRangeWarning
+from gbpn.how import How
+from gbpn.inputs.frame import FrameInputs
 from gbpn.jobs.run import FULL, Job, Outcome, Run
 from gbpn.jobs.written import parse_intrinsics
 from gbpn.predict.completer import DepthCompleter
-from gbpn.predict.inputs import FrameInputs
 from gbpn.scale import records
 from gbpn.scale.fetching import AHEAD, FetchedFrame, ahead, discard, fetch, following, of_sample
-from gbpn.scale.instructions import Instructions
+from gbpn.scale.instructions import Instructions, require_same
 from gbpn.scale.phases import Phases, watched
 from gbpn.scale.records import FrameRecord, ShardReport
 from gbpn.scale.storage import Storage, address, joined, local_path
@@ -75,7 +75,8 @@ class ShardWorker:
         self.scratch = self._closing.enter_context(hidden_folder(base))
         self._pool = self._closing.enter_context(ThreadPoolExecutor(_THREADS))
         self._line = self._closing.enter_context(ThreadPoolExecutor(1))
-        self.instructions = instructions.unpacked(self.scratch / "carried")
+        unpacked = instructions.unpacked(self.scratch / "carried")
+        self.instructions = replace(unpacked, how=How.of_json(worklist.identity["how"]))
         self.phases = Phases()
         self._retried_told = 0
         self._read_in_place = 0
@@ -115,13 +116,7 @@ class ShardWorker:
 
     def _check(self) -> None:
         """Raise unless this machine has the run's weights and sees its output."""
-        here, wanted = json.loads(json.dumps(self.run.identity())), self.worklist.identity
-        for name in ("model", "weights", "iterations", "solver", "outliers"):
-            if here[name] != wanted[name]:
-                raise InputError(
-                    f"{self.name} has other {name} than the run: {shown(here[name])} instead of "
-                    f"{shown(wanted[name])}: install the same gbpn and weights on every machine"
-                )
+        require_same(self.name, json.loads(json.dumps(self.run.identity())), self.worklist.identity)
         place = own_file(self.worklist.output, "run.json")
         if self.storage.find(place) is None:
             raise InputError(

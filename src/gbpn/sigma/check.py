@@ -6,8 +6,6 @@ noise. The measurements of the image at hand do.
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -18,24 +16,9 @@ from gbpn.distribution import DepthDistribution, Widening
 from gbpn.measurements.validity import measured
 from gbpn.sigma.held_out import SETTINGS, SigmaCheckSettings, drawn_patches, explain, factor_of_few
 
-__all__ = ["Array", "DeferredCheck", "compare", "held_out", "of_few"]
+__all__ = ["Array", "compare", "held_out", "of_few"]
 
 Array = np.ndarray
-
-
-class DeferredCheck:
-    """A check that runs when its result is first asked for, once; what it needed is then let go."""
-
-    def __init__(self, work: Callable[[], Widening | None]) -> None:
-        self._work: Callable[[], Widening | None] | None = work
-        self._found: Widening | None = None
-        self._lock = threading.Lock()
-
-    def __call__(self) -> Widening | None:
-        with self._lock:
-            if self._work is not None:
-                self._found, self._work = self._work(), None
-            return self._found
 
 
 def held_out(sparse: Tensor, settings: SigmaCheckSettings = SETTINGS) -> Tensor | None:

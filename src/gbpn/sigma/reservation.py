@@ -30,14 +30,9 @@ class Reservation:
 
     def of(self, answer: DepthDistribution) -> DepthDistribution:
         """The answer with wider sigmas, checked as before."""
-        if answer.calibration is None:
+        if answer.calibration is None or answer.sigma_left_out:
             return answer
-        check, like = answer.sigma_check, answer.mean
-
-        def widened() -> Widening:
-            one, none = (torch.full_like(like[:, :1, :1, :1], value) for value in (1.0, 0.0))
-            found = (None if check is None else check()) or Widening(one, none)
-            noise = torch.hypot(found.noise, torch.full_like(found.noise, self.common))
-            return Widening(found.spread * self.spread, noise)
-
-        return replace(answer, sigma_check=widened)
+        one, none = (torch.full_like(answer.mean[:, :1, :1, :1], value) for value in (1.0, 0.0))
+        found = answer.widening or Widening(one, none)
+        noise = torch.hypot(found.noise, torch.full_like(found.noise, self.common))
+        return replace(answer, widening=Widening(found.spread * self.spread, noise))

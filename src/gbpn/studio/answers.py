@@ -8,10 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from gbpn.engine import explanation
+from gbpn.engine.measured_pixels import Measurement
+from gbpn.engine.session import Session
 from gbpn.errors import InputError
-from gbpn.predict import DepthCompleter, explanation
-from gbpn.predict.measured_pixels import Measurement
-from gbpn.predict.session import Session
+from gbpn.predict import DepthCompleter
 from gbpn.sensors import patterns
 from gbpn.studio import protocol
 from gbpn.studio.limits import Limits
@@ -23,8 +24,8 @@ __all__ = [
     "compared",
     "draw",
     "filmed",
-    "follow",
     "listened",
+    "measured",
     "outliers",
     "quick",
     "read_points",
@@ -124,22 +125,17 @@ def _lidar(truth: torch.Tensor, camera: tuple[float, float, float, float], count
     return out * (out <= _LIDAR_REACH)
 
 
-def follow(session: Session, points: Points) -> None:
-    """Give the session these measurements; if only some are new, its messages stay."""
-    there = {(one.x, one.y): one for one in session.measurements}
-    wanted = {(one.x, one.y): one for one in points.rows}
-    gone = [place for place in there if place not in wanted]
-    if gone:
-        session.remove([x for x, _ in gone], [y for _, y in gone])
-    new = [one for place, one in wanted.items() if there.get(place) != one]
+def measured(drawn: Session, points: Points) -> Session:
+    """A session over the same picture with these measurements alone."""
+    session, new = drawn.copy(), points.rows
     if new:
         session.add([p.x for p in new], [p.y for p in new], [p.depth for p in new], [p.std for p in new])
+    return session
 
 
 def quick(session: Session, points: Points) -> protocol.Maps:
     """The first stage's depth."""
     start = time.perf_counter()
-    follow(session, points)
     depth = session.quick_depth()
     return protocol.Maps(
         reply=points.number,
@@ -151,10 +147,8 @@ def quick(session: Session, points: Points) -> protocol.Maps:
 
 
 def refined(session: Session, points: Points) -> protocol.Maps:
-    """The whole answer from empty messages: what a new session with these measurements says."""
+    """The whole answer."""
     start = time.perf_counter()
-    follow(session, points)
-    session.restart()
     result = session.result
     std = result.std if result.calibrated else None
     return protocol.Maps(

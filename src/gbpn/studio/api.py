@@ -15,9 +15,9 @@ from torch import Tensor
 
 import gbpn
 from gbpn import scenes
+from gbpn.answer.completed import CompletedDepth
 from gbpn.errors import InputError
 from gbpn.predict import DepthCompleter
-from gbpn.predict.completed import CompletedDepth
 from gbpn.show import pictures
 from gbpn.studio import exports
 from gbpn.studio.limits import Limits
@@ -201,7 +201,7 @@ def _completed(
 
 def _written(result: CompletedDepth, format: str) -> tuple[bytes, float | None]:
     if format == "png":
-        from gbpn.predict.completed import png_scale
+        from gbpn.answer.completed import png_scale
 
         return exports.depth_png(result), png_scale(result.depth)
     if format == "ply":
@@ -227,7 +227,7 @@ def _numbers(text: str) -> list[float] | None:
 
 
 def _matrix(camera: list[float] | None, photo: Image.Image) -> Tensor:
-    from gbpn.predict.inputs import as_intrinsics
+    from gbpn.inputs.reading import as_intrinsics
 
     return as_intrinsics(camera, photo, photo.height, photo.width)[0]
 

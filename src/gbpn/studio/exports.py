@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
+from gbpn.answer.completed import CompletedDepth
+from gbpn.engine.measured_pixels import Measurement
+from gbpn.engine.session import Session
 from gbpn.errors import InputError
 from gbpn.formats import glb
-from gbpn.predict.completed import CompletedDepth
-from gbpn.predict.measured_pixels import Measurement
-from gbpn.predict.session import Session
 from gbpn.studio.material import Material
 
 __all__ = ["EXPORTS", "PNG", "depth_png", "make", "npy", "png", "written"]

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import Protocol
 
+from gbpn.engine.session import Session
 from gbpn.predict import DepthCompleter
-from gbpn.predict.session import Session
 from gbpn.studio import answers, protocol
 from gbpn.studio.material import Material
 
@@ -23,8 +23,7 @@ class Fields:
     def __init__(self, completer: DepthCompleter, material: Material) -> None:
         self.material = material
         self._drawn = answers.draw(completer, material)
-        self._following = self._drawn.copy()
-        self._refined: tuple[answers.Points, Session] | None = None
+        self._session: tuple[answers.Points, Session] | None = None
 
     @property
     def pixels(self) -> int:
@@ -33,25 +32,18 @@ class Fields:
         return height * width
 
     def quick(self, points: answers.Points) -> protocol.Maps:
-        """The first stage's answer, continued from that for the points before; one call at a time."""
-        return answers.quick(self._following, points)
+        """The first stage's answer."""
+        return answers.quick(self.session(points), points)
 
     def refined(self, points: answers.Points) -> protocol.Maps:
-        """The whole answer, from empty messages."""
-        session = self._drawn.copy()
-        maps = answers.refined(session, points)
-        self._refined = points, session
-        return maps
+        """The whole answer."""
+        return answers.refined(self.session(points), points)
 
     def session(self, points: answers.Points) -> Session:
-        """With the whole answer for these points; computed if it is not there."""
-        if not points.rows:
-            return self._drawn.copy()
-        found = self._refined
+        """With these points; what one look at it has computed serves the next."""
+        found = self._session
         if found is None or found[0] is not points:
-            self.refined(points)
-            found = self._refined
-        assert found is not None
+            found = self._session = points, answers.measured(self._drawn, points)
         return found[1]
 
 

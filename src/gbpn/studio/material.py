@@ -16,12 +16,12 @@ from PIL import Image, ImageOps
 from torch import Tensor
 
 from gbpn import scenes
+from gbpn.engine import resizing
 from gbpn.errors import GbpnError, InputError
 from gbpn.files.guard import shown
 from gbpn.formats.camera_files import CAMERA_FILES
+from gbpn.inputs.reading import as_image, as_intrinsics
 from gbpn.jobs.sources import Sensor
-from gbpn.predict import resizing
-from gbpn.predict.inputs import as_image, as_intrinsics
 from gbpn.studio.limits import Limits
 
 __all__ = ["Material", "Read", "decode_depth", "decode_picture", "from_scene", "from_upload"]

@@ -10,9 +10,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from gbpn.engine.session import Session
 from gbpn.errors import GbpnError, InputError
 from gbpn.predict import DepthCompleter
-from gbpn.predict.session import Session
 from gbpn.studio import answers, exports, material, protocol
 from gbpn.studio.fields import Fields, Kept
 from gbpn.studio.limits import Limits

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
 from functools import partial
 
@@ -97,9 +96,7 @@ class Learner(nn.Module):
     def _frozen_encode(self, image: Tensor, intrinsics: Tensor) -> ImageEncoding:
         """What the frozen first stage says, by a twin whose norms are merged."""
         if not self.fast:
-            twin = copy.deepcopy(_of_two_stages(self.model))
-            twin.fuse()
-            self.fast.append(twin)
+            self.fast.append(_of_two_stages(self.model).prepared("float32", image.device))
         return self.fast[0].pipeline().encode(image, intrinsics)
 
 

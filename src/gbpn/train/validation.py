@@ -6,15 +6,18 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from gbpn.datasets.selection import evenly_spaced
 from gbpn.datasets.training_view import Dataset
+from gbpn.engine import Engine
 from gbpn.errors import InputError
+from gbpn.how import How
 from gbpn.measurements.validity import measured
 from gbpn.metrics import MetricTable
 from gbpn.metrics.surfaces import map_errors
-from gbpn.model.models import GBPN
+from gbpn.model.models import GBPN, Model
+from gbpn.model.pipeline import SparseDepth
 from gbpn.sample import Sample
 from gbpn.sensors.sampling import sparsify
 from gbpn.show.pictures import PictureRow, strip
@@ -36,27 +39,31 @@ def with_measurements(sample: Sample, index: int, pattern: str) -> Sample:
 
 
 @torch.inference_mode()
-def validate(model: nn.Module, frames: Dataset, recipe: Recipe, picture: Path) -> dict[str, float]:
+def validate(model: Model, frames: Dataset, recipe: Recipe, picture: Path) -> dict[str, float]:
     """Averages over `frames`; writes a strip of image, measurements, mean, confidence and error.
 
     Of a run that teaches the depth-like map alone, that map is judged, and its depth has the scene's median.
     """
-    model.eval()
     device = next(model.parameters()).device
+    how = How(precision="float32", outliers="keep", device=str(device), check_sigma=False)
+    answering = Engine.of(model, how).answering
     of_map = recipe.loss == "shape"
+    judged = model.merged() if of_map else model
     table, maps = MetricTable(), MapTable()
     chosen = evenly_spaced(len(frames), recipe.validation_limit)
     shown = {chosen[i] for i in evenly_spaced(len(chosen), _PICTURED)}
     rows: list[PictureRow] = []
     for index in chosen:
         sample = with_measurements(frames.load(index), index, recipe.validation_pattern)
-        batch = (sample.image, sample.sparse, sample.intrinsics)
         assert sample.target is not None
         if of_map:
-            mean = maps.judged(model, sample).cpu()
+            mean = maps.judged(judged, sample).cpu()
             confidence = torch.ones_like(mean)
         else:
-            answer = model(*(tensor[None].to(device) for tensor in batch))
+            image, sparse, camera = (
+                x[None].to(device) for x in (sample.image, sample.sparse, sample.intrinsics)
+            )
+            answer = answering.seen(answering.look(image, camera), SparseDepth(depth=sparse), sigmas=False)
             mean, confidence = answer.mean.cpu(), answer.confidence.cpu()
         table.update(mean, sample.target[None], confidence=confidence, names=[sample.name])
         if index in shown:
@@ -75,7 +82,7 @@ class MapTable:
     def __init__(self) -> None:
         self._rows: dict[str, list[float]] = {}
 
-    def judged(self, model: nn.Module, sample: Sample) -> Tensor:
+    def judged(self, model: Model, sample: Sample) -> Tensor:
         """[1, 1, H, W]: depth by the map of this frame, whose errors are kept; the unknown factor is the
         target's."""
         if not isinstance(model, GBPN):

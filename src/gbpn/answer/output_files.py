@@ -14,7 +14,7 @@ from gbpn.formats.exr_files import exr
 from gbpn.show import pictures
 
 if TYPE_CHECKING:
-    from gbpn.predict.completed import CompletedDepth
+    from gbpn.answer.completed import CompletedDepth
 
 __all__ = ["FORMATS", "require_formats", "write_also"]
 

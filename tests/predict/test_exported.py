@@ -17,8 +17,9 @@ import gbpn
 from gbpn.config import named
 from gbpn.distribution import SigmaCalibration
 from gbpn.errors import InputError
+from gbpn.how import How
 from gbpn.jobs.opening import open_completer
-from gbpn.predict.engine import EngineModel, _of_one_size
+from gbpn.predict.exported import ExportedModel, _of_one_size
 from gbpn.runtime import DepthCompleter
 from gbpn.runtime.manifest import FORMAT, MANIFEST, VERSION
 
@@ -118,7 +119,7 @@ def tensors(*seeds: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
 
 
 def test_answers_and_checked_sigmas_are_the_runtimes(folder: Path) -> None:
-    model = EngineModel(folder, engine="onnxruntime")
+    model = ExportedModel(folder, engine="onnxruntime")
     answer, direct = model.complete(*tensors(0)), DepthCompleter(folder, threads=1)(*frame())
     assert direct.widening is not None
     np.testing.assert_allclose(answer.mean[0, 0].numpy(), direct.depth, rtol=1e-5)
@@ -134,7 +135,7 @@ def test_answers_and_checked_sigmas_are_the_runtimes(folder: Path) -> None:
 
 
 def test_images_of_a_batch_are_answered_in_their_order(folder: Path) -> None:
-    model = EngineModel(folder, engine="onnxruntime")
+    model = ExportedModel(folder, engine="onnxruntime")
     both = model.complete(*tensors(0, 1))
     for number in (0, 1):
         alone = model.complete(*tensors(number))
@@ -143,22 +144,22 @@ def test_images_of_a_batch_are_answered_in_their_order(folder: Path) -> None:
 
 
 def test_what_the_folder_knows_is_handed_on(folder: Path, tmp_path: Path) -> None:
-    model = EngineModel(folder, engine="onnxruntime")
+    model = ExportedModel(folder, engine="onnxruntime")
     assert model.card == {"drawn by": "hand"}
     assert model.config == DepthCompleter(folder).config
     assert model.calibration == CALIBRATION
-    plain = EngineModel(write_folder(tmp_path / "plain", calibration=None), engine="onnxruntime")
+    plain = ExportedModel(write_folder(tmp_path / "plain", calibration=None), engine="onnxruntime")
     assert plain.calibration is None
     answer = plain.complete(*tensors(0))
     assert not answer.calibrated
-    assert answer.sigma_check is None
+    assert answer.widening is None
 
 
 def test_records_of_a_batch_tell_engines_and_files_apart(folder: Path, tmp_path: Path) -> None:
     """By the state, in which other models have their weights."""
 
     def state(place: Path, **settings: Any) -> list[int]:
-        model = EngineModel(place, engine="onnxruntime", **settings)
+        model = ExportedModel(place, engine="onnxruntime", **settings)
         (values,) = model.state_dict().values()
         return list(values.tolist())
 
@@ -166,43 +167,43 @@ def test_records_of_a_batch_tell_engines_and_files_apart(folder: Path, tmp_path:
     assert state(folder) == state(folder)
     assert state(folder) != state(other)
     if importlib.util.find_spec("openvino") is not None:
-        assert EngineModel(folder, engine="openvino").checksum.tolist() != state(folder)
+        assert ExportedModel(folder, engine="openvino").checksum.tolist() != state(folder)
 
 
 def test_switches_that_it_has_not_are_refused_and_those_it_has_are_taken(folder: Path) -> None:
-    model = EngineModel(folder, engine="onnxruntime", iterations=(5,))
+    model = ExportedModel(folder, engine="onnxruntime", iterations=(5,))
     image, sparse, camera = tensors(0)
-    more = model.complete(image, sparse, camera, solver="gbp", outliers="keep", iterations=(5,), areas=None)
-    trained = EngineModel(folder, engine="onnxruntime").complete(image, sparse, camera, iterations=())
-    assert not torch.equal(more.mean, trained.mean)
-    for switch in ({"solver": "exact"}, {"outliers": "drop"}, {"iterations": (4,)}, {"mirror": True}):
-        with pytest.raises(InputError, match=f"no {next(iter(switch))}: use engine torch"):
-            model.complete(image, sparse, camera, **switch)
+    trained = ExportedModel(folder, engine="onnxruntime").complete(image, sparse, camera)
+    assert not torch.equal(model.complete(image, sparse, camera).mean, trained.mean)
+    with pytest.raises(InputError, match="no solver: use"):
+        model.complete(image, sparse, camera, solver="exact")
+    for switch in ({"solver": "exact"}, {"iterations": (4,)}, {"mirror": "on"}, {"stream": 1}):
+        with pytest.raises(InputError, match=f"it has no {next(iter(switch))}"):
+            gbpn.DepthCompleter(model, **switch)
     with pytest.raises(InputError, match="needs intrinsics"):
         model.complete(image, sparse)
 
 
 def opened(weights: Path, engine: str = "onnxruntime", **options: Any) -> gbpn.DepthCompleter:
     """By the words of the command line."""
-    words = {"device": "auto", "solver": "gbp", "iterations": None, "outliers": "drop", **options}
-    return open_completer(str(weights), engine=engine, **words)
+    return open_completer(str(weights), How.of(engine=engine, **options))
 
 
 def test_the_command_line_opens_a_folder_or_says_how_to_get_one(folder: Path, tmp_path: Path) -> None:
     completer = opened(folder)
-    assert isinstance(completer.model, EngineModel)
-    assert completer.outliers == "keep"  # an exported model cannot look for them
-    assert completer.iterations == (2,)
-    assert opened(folder, iterations="3").iterations == (3,)
+    assert isinstance(completer.model, ExportedModel)
+    assert completer.how.outliers == "drop"
+    assert completer.how.iterations == (2,)
+    assert opened(folder, iterations="3").how.iterations == (3,)
     direct = DepthCompleter(folder, threads=1)(*frame())
     np.testing.assert_allclose(completer(*frame()).depth, direct.depth, rtol=1e-5)
     for wrong, message in (
         ({"weights": tmp_path / "none"}, "gbpn export"),
         ({"device": "cuda"}, "on the CPU"),
         ({"solver": "exact"}, "on the CPU"),
-        ({"iterations": "few"}, "counts such as 5"),
+        ({"iterations": "few"}, "above 0 such as 5"),
         ({"iterations": "1,2"}, "as many counts"),
-        ({"engine": "other"}, "engine must be one of"),
+        ({"engine": "other"}, "engine must be torch"),
     ):
         with pytest.raises(InputError, match=message):
             opened(**{"weights": folder, **wrong})

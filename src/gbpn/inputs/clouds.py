@@ -17,8 +17,9 @@ from gbpn.formats.arrays import numeric
 from gbpn.formats.camera_files import read_transform
 from gbpn.formats.images import orientation_notice
 from gbpn.formats.point_clouds import read_points
+from gbpn.inputs.frame import FrameInputs
+from gbpn.inputs.reading import as_camera, as_image
 from gbpn.measurements.validity import measured
-from gbpn.predict.inputs import FrameInputs, as_camera, as_image
 from gbpn.sensors.projection import projected_indices, remove_see_through
 
 __all__ = ["Projection", "as_points", "as_transform", "cloud_inputs", "project"]

@@ -13,10 +13,10 @@ from torch import Tensor
 
 from gbpn.distribution import DepthDistribution
 from gbpn.errors import InputError
-from gbpn.formats.depth_files import FARTHEST_PLAUSIBLE, KITTI_SCALE, MILLIMETRES, NEAREST_PLAUSIBLE
+from gbpn.measurements.scales import FARTHEST_PLAUSIBLE, KITTI_SCALE, MILLIMETRES, NEAREST_PLAUSIBLE
 from gbpn.measurements.validity import measured
 
-__all__ = ["ANSWERS_REACH", "kept_promises", "widest_sigma", "without_implausible"]
+__all__ = ["kept_promises", "without_implausible"]
 
 _LARGEST_INTEGER, _LARGEST_HALF = 65535.0, 65504.0
 """The largest numbers of 16 bits: integers, and floating point."""
@@ -24,9 +24,6 @@ _REACH = 1000.0
 """Measurements lie within this factor of their median."""
 _MIDDLE = (1e-4, 1e6)
 """Medians outside of this are refused: float32 would not carry the arithmetic."""
-ANSWERS_REACH = 10.0
-"""Answers lie between the nearest measurement divided by this and the farthest multiplied by it; elsewhere
-there is no answer. No σ is wider than that end."""
 _NEAREST_METRES, _FARTHEST_METRES = 1e-3, 1e3
 """What sensors reach, used where the median says that the depths are metres."""
 
@@ -67,13 +64,14 @@ def without_implausible(sparse: Tensor, scale: float | None = None) -> tuple[Ten
     )
 
 
-def kept_promises(answer: DepthDistribution, sparse: Tensor) -> DepthDistribution:
-    """The answer with depths that are not finite or beyond `ANSWERS_REACH` marked as not observed.
+def kept_promises(answer: DepthDistribution, sparse: Tensor, reach: float) -> DepthDistribution:
+    """The answer with depths that are not finite, or out of reach, marked as not observed.
 
     sparse  [1, H, W] metres that the answer rests on
+    reach   answers lie between the nearest measurement divided by this and the farthest multiplied by it
     """
     known = sparse[measured(sparse)]
-    low, high = float(known.min()) / ANSWERS_REACH, float(known.max()) * ANSWERS_REACH
+    low, high = float(known.min()) / reach, float(known.max()) * reach
     mean = answer.mean
     broken = answer.observed & ~((mean >= low) & (mean <= high))
     if not bool(broken.any()):
@@ -83,11 +81,6 @@ def kept_promises(answer: DepthDistribution, sparse: Tensor) -> DepthDistributio
         mean=torch.where(broken, torch.nan, mean),
         belief_precision=torch.where(broken, 0.0, answer.belief_precision),
     )
-
-
-def widest_sigma(sparse: Tensor) -> float:
-    """Metres; what a σ is limited to."""
-    return float(sparse[measured(sparse)].max()) * ANSWERS_REACH
 
 
 def _saturated(sparse: Tensor, scale: float | None) -> Tensor:

@@ -9,8 +9,7 @@ from __future__ import annotations
 import os
 import zipfile
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,20 +24,17 @@ from gbpn.errors import InputError
 from gbpn.files.guard import most_pixels, require_size, shown, taking
 from gbpn.formats.arrays import numeric, read_npz
 from gbpn.formats.calibration import intrinsics_of
-from gbpn.formats.camera_files import read_camera, resized
-from gbpn.formats.depth_files import implausible, likely_scale, read_depth, require_scale
+from gbpn.formats.camera_files import CameraFile, read_camera, resized
+from gbpn.formats.depth_files import likely_scale, read_depth, require_scale
 from gbpn.formats.images import open_picture, orientation_notice, picture_pixels, read_image, to_tensor
 from gbpn.formats.point_tables import COLUMNS, POINT_TABLES, read_point_table
-from gbpn.kernels.checks import require_finite
+from gbpn.inputs.frame import FrameInputs
+from gbpn.inputs.measurements import DepthSensor, Measurements, fitted, rated, undistorted_measurements
 from gbpn.measurements.validity import measured
-from gbpn.predict.measurements import DepthSensor, Measurements, fitted, rated, undistorted_measurements
-from gbpn.predict.plausible_range import without_implausible
 from gbpn.sensors.projection import nearest_values, points_to_sparse
-from gbpn.sigma.reservation import Reservation
 
 __all__ = [
     "UNDISTORTED",
-    "FrameInputs",
     "as_camera",
     "as_image",
     "as_intrinsics",
@@ -53,53 +49,6 @@ UNDISTORTED = "the lens distortion is removed: depth and outputs are those of th
 _LONGEST_STRIP = 256
 """Length by width of the longest picture that is completed: a scanner of 16 lines fits."""
 _EXIF_FOCAL_35MM, _EXIF_FOLDER = 0xA405, 0x8769
-
-
-@dataclass(frozen=True, kw_only=True)
-class FrameInputs:
-    """One frame as a model takes it, read once and for all who look at it."""
-
-    image: Tensor
-    """[3, H, W] RGB in [0, 1]."""
-    sparse: Tensor
-    """[1, H, W] metres, 0 where not measured; somewhere it is. What no sensor measures is dropped, see
-    `plausible_range`."""
-    intrinsics: Tensor
-    """[3, 3]."""
-    notices: tuple[str, ...] = ()
-    """What had to be assumed, in words."""
-    scale: float | None = None
-    """What the depths were divided by, if anything: a 16-bit sensor's largest number means too far."""
-    std: Tensor | None = None
-    """[1, H, W] metres of noise that the sensor states; None: it states none."""
-    weight: Tensor | None = None
-    """[1, H, W] in [0, 1], what is left of a measurement's precision; None: all of it."""
-    areas: tuple[int, int] | None = None
-    """(h, w) of a depth map whose pixels are areas of the picture, see
-    `gbpn.measurements.areas`; None: single pixels."""
-    metric: bool = True
-    """Whether depths are metres; else they have no unit, as those of a reconstruction."""
-    reservation: Reservation | None = None
-    """What speaks against sigmas that rest on the measurements' agreement alone."""
-
-    def __post_init__(self) -> None:
-        require_finite(image=self.image, intrinsics=self.intrinsics)
-        kept, notice = without_implausible(self.sparse, self.scale)
-        if notice is not None:
-            object.__setattr__(self, "sparse", kept)
-            object.__setattr__(self, "notices", (*self.notices, notice))
-        if not bool(measured(self.sparse).any()):
-            raise InputError("there is no measurement: every value of the sparse depth is 0 or NaN")
-
-    @cached_property
-    def doubt(self) -> str | None:
-        """What speaks against the depths being metres."""
-        return implausible(self.sparse.numpy()) if self.metric else None
-
-    @property
-    def size(self) -> tuple[int, int]:
-        """(H, W)."""
-        return self.image.shape[1], self.image.shape[2]
 
 
 def frame_inputs(
@@ -291,13 +240,16 @@ def as_camera(
     """[3, 3] float32, a lens if there is one, and a notice if the camera had to be guessed or looks odd.
 
     Four numbers fx, fy, cx, cy; a 3×3 matrix; a file, see `formats.camera_files`, of which `number` chooses
-    the camera of a Kalibr chain; "26mm", see `FocalLength`; or None: the focal length that the picture
-    file's EXIF gives, else a field of view of 60° across the longer side. In pixels or shares of the size.
+    the camera of a Kalibr chain; "26mm", see `FocalLength`; a `CameraFile`; or None: the focal length that
+    the picture file's EXIF gives, else a field of view of 60° across the longer side. In pixels or shares of
+    the size.
     """
     if isinstance(intrinsics, str):
         intrinsics = FocalLength.of(intrinsics) or intrinsics
     if isinstance(intrinsics, FocalLength):
         return intrinsics.matrix(height, width), None, None
+    if isinstance(intrinsics, CameraFile):
+        return _read_camera(intrinsics, height, width)
     if intrinsics is not None:
         with taking("intrinsics", "fx, fy, cx, cy, a 3×3 matrix or a file of either"):
             if isinstance(intrinsics, str | os.PathLike):
@@ -316,7 +268,11 @@ def as_camera(
 def _file_camera(
     path: Path, image: Path | None, height: int, width: int, number: int | None
 ) -> tuple[Tensor, Lens | None, str | None]:
-    camera, resize = resized(read_camera(path, number=number, image=image), height, width)
+    return _read_camera(read_camera(path, number=number, image=image), height, width)
+
+
+def _read_camera(camera: CameraFile, height: int, width: int) -> tuple[Tensor, Lens | None, str | None]:
+    camera, resize = resized(camera, height, width)
     matrix, odd = fitted_intrinsics(camera.intrinsics.float(), height, width)
     told = (resize, odd, None if camera.lens is None else UNDISTORTED)
     return matrix, camera.lens, "; ".join(text for text in told if text) or None

@@ -16,9 +16,9 @@ from torch.nn import functional
 
 from gbpn.camera.pinhole import scaled, shifted
 from gbpn.distribution import DepthDistribution
+from gbpn.inputs.frame import FrameInputs
 from gbpn.measurements.areas import AreaGrid
 from gbpn.measurements.validity import measured
-from gbpn.predict.inputs import FrameInputs
 from gbpn.sensors.projection import nearest_values, points_to_sparse
 
 __all__ = ["MOST_PIXELS", "enlarge", "reduce", "reduced", "reduction", "working_scale"]

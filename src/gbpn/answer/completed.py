@@ -13,19 +13,19 @@ import torch
 from PIL import Image
 from torch import Tensor
 
+from gbpn.answer.output_files import FORMATS, require_formats, write_also
 from gbpn.camera.pinhole import normals, points
 from gbpn.distribution import DepthDistribution
 from gbpn.errors import InputError
 from gbpn.files.atomic import hidden_folder, to_disk, write_bytes
 from gbpn.formats.cloud_files import Cloud, write_cloud
 from gbpn.formats.depth_files import write_depth
+from gbpn.how import How
 from gbpn.measurements.areas import AreaGrid
+from gbpn.measurements.keeping import change_at_measurements
 from gbpn.measurements.validity import measured
-from gbpn.predict.keeping import change_at_measurements
-from gbpn.predict.output_files import FORMATS, require_formats, write_also
-from gbpn.predict.plausible_range import widest_sigma
-from gbpn.predict.trust import USUAL_LIMIT, SigmaLimit
 from gbpn.show import pictures
+from gbpn.sigma.limit import USUAL_LIMIT, SigmaLimit
 
 __all__ = ["Array", "CompletedDepth", "also_with", "output_names", "png_scale"]
 
@@ -37,10 +37,10 @@ _PREVIEW_SIDE = 1280
 
 @dataclass(frozen=True, kw_only=True)
 class CompletedDepth:
-    """One image's depth distribution; every map is [H, W] float32."""
+    """One image's depth distribution as plain data; every map is [H, W] float32, and a copy that is yours."""
 
     distribution: DepthDistribution
-    """The maps as torch tensors [1, 1, H, W]."""
+    """The maps as torch tensors [1, 1, H, W] on the CPU."""
     image: Tensor
     """[3, H, W] RGB in [0, 1]."""
     sparse: Tensor
@@ -53,6 +53,8 @@ class CompletedDepth:
     """What `trusted` means; None: the usual."""
     areas: tuple[int, int] | None = None
     """(h, w) of a smaller depth map whose means stand at the centres of their areas; None: single pixels."""
+    how: How = field(default=How())
+    """How it was completed."""
 
     @property
     def depth(self) -> Array:
@@ -61,8 +63,8 @@ class CompletedDepth:
 
     @property
     def std(self) -> Array:
-        """Standard deviation in metres, from the calibration in the weights; NaN where unobserved."""
-        widest = widest_sigma(self.sparse)
+        """Standard deviation in metres; NaN where unobserved. An error where it was left out."""
+        widest = float(self.sparse[measured(self.sparse)].max()) * self.how.answers_reach
         std = np.nan_to_num(_map(self.distribution.std), nan=widest, posinf=widest)
         return np.where(self.observed, np.clip(std, 1e-9 * widest, widest), np.float32(np.nan))
 
@@ -260,4 +262,4 @@ def _write_array(path: Path, array: Array) -> None:
 
 
 def _map(tensor: Tensor) -> Array:
-    return tensor[0, 0].detach().cpu().float().numpy()
+    return tensor[0, 0].detach().cpu().float().numpy().copy()

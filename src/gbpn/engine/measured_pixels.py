@@ -10,7 +10,7 @@ from torch import Tensor
 
 from gbpn.errors import InputError
 
-__all__ = ["Measurement", "Numbers", "read_pixels", "whole"]
+__all__ = ["Measurement", "Numbers", "read_pixels", "read_places"]
 
 Numbers = float | Sequence[float] | np.ndarray | Tensor
 
@@ -31,7 +31,7 @@ def read_pixels(
     x: Numbers, y: Numbers, depth: Numbers, std: Numbers | None, size: tuple[int, int]
 ) -> list[Measurement]:
     """One or many measurements inside an image of `size` (H, W), each checked."""
-    columns, rows, metres = whole(x), whole(y), _list(depth)
+    columns, rows, metres = _whole(x), _whole(y), _list(depth)
     noise = [0.0] * len(metres) if std is None else _list(std)
     noise = noise * len(metres) if len(noise) == 1 else noise
     if not len(columns) == len(rows) == len(metres) == len(noise):
@@ -51,7 +51,15 @@ def read_pixels(
     ]
 
 
-def whole(values: Numbers) -> list[int]:
+def read_places(x: Numbers, y: Numbers) -> list[tuple[int, int]]:
+    """Pixels x, y, one or many."""
+    columns, rows = _whole(x), _whole(y)
+    if len(columns) != len(rows):
+        raise InputError(f"x and y must be of one length; got {len(columns)}, {len(rows)}")
+    return list(zip(columns, rows, strict=True))
+
+
+def _whole(values: Numbers) -> list[int]:
     """Coordinates, rounded."""
     numbers = np.asarray(values, dtype=np.float64).reshape(-1)
     if not np.isfinite(numbers).all():

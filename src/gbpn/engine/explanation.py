@@ -9,10 +9,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from gbpn.engine.session import Session
 from gbpn.errors import InputError
 from gbpn.gbp import Inference, Messages, infer
 from gbpn.mrf import MRF
-from gbpn.predict.session import Session
 
 __all__ = ["Listening", "Still", "exact", "film", "first_stage", "listening"]
 

@@ -1,0 +1,1 @@
+"""gbpn as a ROS 2 package."""
