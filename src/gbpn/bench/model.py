@@ -177,7 +177,8 @@ def _inside(model: GBPN, name: str) -> str:
     weights = "random weights" if name in CONFIGS else f"weights {name!r}"
     return (
         f"{model.config.name}, {weights}, convolutions in {precision or 'float32'}; depth and confidence of "
-        f"an image with {POINTS} measurements, all {model.config.stages} stages, without the check of the sigmas"
+        f"an image with {POINTS} measurements, all {model.config.stages} stages, without the check "
+        "of the sigmas"
     )
 
 
