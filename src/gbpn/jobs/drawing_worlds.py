@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -164,7 +165,7 @@ def _end_with_parent() -> None:
 
     def watch() -> None:
         connection.wait([sentinel])
-        os._exit(1)
+        os.kill(os.getpid(), signal.SIGTERM)
 
     threading.Thread(target=watch, daemon=True).start()
 
