@@ -20,7 +20,7 @@ from gbpn.worlds.shading import Shader
 from gbpn.worlds.tracing import Tracer
 from gbpn.worlds.viewpoint import Viewpoint
 
-__all__ = ["THROUGH", "Frame", "Wanted", "frames_of", "stock_for"]
+__all__ = ["THROUGH", "DrawnFrame", "Wanted", "frames_of", "stock_for"]
 
 THROUGH = "through"
 """Among the sensors: the exact depth behind panes and along what mirrors throw on."""
@@ -63,7 +63,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Frame:
+class DrawnFrame:
     """What is stored of one number."""
 
     number: int
@@ -89,7 +89,9 @@ def stock_for(wanted: Wanted) -> Stock | None:
     return Stock(licence=wanted.licence)
 
 
-def frames_of(wanted: Wanted, world: int, numbers: Sequence[int], stock: Stock | None) -> Iterator[Frame]:
+def frames_of(
+    wanted: Wanted, world: int, numbers: Sequence[int], stock: Stock | None
+) -> Iterator[DrawnFrame]:
     """The frames of these numbers, all of them taken in this world."""
     if any(number // wanted.views != world for number in numbers):
         raise InputError(f"world {world} of {wanted.views} views has no such frames: {list(numbers)}")
@@ -100,7 +102,7 @@ def frames_of(wanted: Wanted, world: int, numbers: Sequence[int], stock: Stock |
         yield _taken(wanted, kind, place, shader, number)
 
 
-def _taken(wanted: Wanted, kind: Kind, place: Place, shader: Shader, number: int) -> Frame:
+def _taken(wanted: Wanted, kind: Kind, place: Place, shader: Shader, number: int) -> DrawnFrame:
     """One picture and what sensors say; random numbers come from the seed and the frame's number only."""
     rng = np.random.default_rng([wanted.seed, number, *kind.name.encode()])
     view = place.look(shader.tracer, rng, *wanted.size)
@@ -109,7 +111,7 @@ def _taken(wanted: Wanted, kind: Kind, place: Place, shader: Shader, number: int
     image = photographed(place.through_air(drawing.radiance, drawing.depth), lens, rng)
     sight = Sight(tracer=shader.tracer, skin=shader.skin, view=view, image=image)
     sensors = [name for name in wanted.sensors or () if name != THROUGH]
-    return Frame(
+    return DrawnFrame(
         number=number,
         image=image,
         quality=lens.quality,

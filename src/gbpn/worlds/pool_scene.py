@@ -22,7 +22,7 @@ from PIL import Image
 from gbpn.errors import DatasetError, InputError
 from gbpn.files.atomic import checksum, remove_leftovers, replacing, write_bytes, write_text
 from gbpn.worlds.assets import Stock
-from gbpn.worlds.frame import THROUGH, Frame, Wanted
+from gbpn.worlds.frame import THROUGH, DrawnFrame, Wanted
 from gbpn.worlds.kinds import KINDS
 from gbpn.worlds.lens import jpeg
 from gbpn.worlds.scene import Credit
@@ -75,7 +75,7 @@ class PoolScene:
         """Numbers of the complete frames."""
         return {int(path.stem) for path in self.folder.glob("color/*.jpg") if path.stem.isdigit()}
 
-    def add(self, frame: Frame) -> None:
+    def add(self, frame: DrawnFrame) -> None:
         """Write a frame; its picture comes last."""
         name = _name(frame.number)
         maps = {"depth": frame.depth}
