@@ -2,8 +2,8 @@
 docs/paper-release-ours.md.
 
 usage: python scripts/measure_text.py [FOLDER of frames, as `gbpn eval pool` takes]
-Prints two tables: random fields (mean absolute difference of depth, processor time of inference) and, where a folder is
-given, the error of the default weights with each switch thrown.
+Prints two tables: random fields (mean absolute difference of depth, processor time of inference) and, where a
+folder is given, the error of the default weights with each switch thrown.
 """
 
 from __future__ import annotations
