@@ -63,9 +63,9 @@ class Palette(BasePalette):
 
     def picture(self, kind: str, number: int | None) -> npt.NDArray[np.uint8]:
         places = self._places[kind]
-        return self._images[
-            places[int(self.rng.integers(len(places))) if number is None else number % len(places)]
-        ]
+        place = places[int(self.rng.integers(len(places))) if number is None else number % len(places)]
+        image: npt.NDArray[np.uint8] = self._images[place]
+        return image
 
     @staticmethod
     def tile(kind: str) -> float:
