@@ -12,11 +12,11 @@ from gbpn.worlds.rooms import carpentry, upholstery
 from gbpn.worlds.rooms.fitting import Fitter
 from gbpn.worlds.rooms.layout import Piece, Placed
 
-__all__ = ["KINDS", "PUBLIC", "Furnisher", "Kind"]
+__all__ = ["KINDS", "PUBLIC", "Furnisher", "RoomKind"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Kind:
+class RoomKind:
     """A kind of room: how often, how large, how high."""
 
     share: float
@@ -25,19 +25,19 @@ class Kind:
     height: tuple[float, float] = (2.35, 2.9)
 
 
-KINDS: dict[str, Kind] = {
-    "living": Kind(share=0.2, width=(3.4, 6.0), depth=(3.8, 7.5)),
-    "bedroom": Kind(share=0.18, width=(2.7, 4.6), depth=(3.0, 5.0)),
-    "kitchen": Kind(share=0.14, width=(2.4, 4.6), depth=(2.8, 5.5)),
-    "dining": Kind(share=0.08, width=(3.0, 5.0), depth=(3.4, 6.0)),
-    "office": Kind(share=0.12, width=(3.0, 7.0), depth=(3.2, 7.5), height=(2.5, 3.2)),
-    "study": Kind(share=0.06, width=(2.6, 4.2), depth=(2.8, 4.6)),
-    "bathroom": Kind(share=0.07, width=(1.9, 3.2), depth=(2.2, 4.0)),
-    "playroom": Kind(share=0.04, width=(2.8, 4.6), depth=(3.0, 5.5)),
-    "classroom": Kind(share=0.04, width=(5.0, 7.5), depth=(5.5, 7.5), height=(2.7, 3.3)),
-    "corridor": Kind(share=0.02, width=(1.3, 2.4), depth=(4.5, 7.5)),
-    "shop": Kind(share=0.03, width=(4.0, 7.5), depth=(4.5, 7.5), height=(2.6, 3.4)),
-    "storage": Kind(share=0.02, width=(2.2, 5.0), depth=(2.6, 6.0)),
+KINDS: dict[str, RoomKind] = {
+    "living": RoomKind(share=0.2, width=(3.4, 6.0), depth=(3.8, 7.5)),
+    "bedroom": RoomKind(share=0.18, width=(2.7, 4.6), depth=(3.0, 5.0)),
+    "kitchen": RoomKind(share=0.14, width=(2.4, 4.6), depth=(2.8, 5.5)),
+    "dining": RoomKind(share=0.08, width=(3.0, 5.0), depth=(3.4, 6.0)),
+    "office": RoomKind(share=0.12, width=(3.0, 7.0), depth=(3.2, 7.5), height=(2.5, 3.2)),
+    "study": RoomKind(share=0.06, width=(2.6, 4.2), depth=(2.8, 4.6)),
+    "bathroom": RoomKind(share=0.07, width=(1.9, 3.2), depth=(2.2, 4.0)),
+    "playroom": RoomKind(share=0.04, width=(2.8, 4.6), depth=(3.0, 5.5)),
+    "classroom": RoomKind(share=0.04, width=(5.0, 7.5), depth=(5.5, 7.5), height=(2.7, 3.3)),
+    "corridor": RoomKind(share=0.02, width=(1.3, 2.4), depth=(4.5, 7.5)),
+    "shop": RoomKind(share=0.03, width=(4.0, 7.5), depth=(4.5, 7.5), height=(2.6, 3.4)),
+    "storage": RoomKind(share=0.02, width=(2.2, 5.0), depth=(2.6, 6.0)),
 }
 PUBLIC = ("office", "classroom", "shop", "corridor")
 
