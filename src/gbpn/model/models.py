@@ -199,7 +199,8 @@ class GBPN(Model):
         self.first: GMCN = build_stage(config)
         self.second: GMCN | Refiner | None = None
         if config.stages == 2:
-            context_widths = self.first.decoder.widths
+            seen = self.first.encoder if config.attended == "encoder" else self.first.decoder
+            context_widths = seen.widths
             refines = config.second_stage == "refine"
             self.second = (
                 Refiner(config, context_widths=context_widths)

@@ -20,7 +20,7 @@ from gbpn.camera.pinhole import flipped
 from gbpn.config import ModelConfig
 from gbpn.distribution import DepthDistribution, SigmaCalibration
 from gbpn.errors import InputError
-from gbpn.gbp import Inference, Messages, infer
+from gbpn.gbp import Inference, Messages, Scheme, infer
 from gbpn.kernels.checks import values_are_known
 from gbpn.measurements import agreement, outliers
 from gbpn.measurements.areas import AreaGrid, centre_depths
@@ -272,10 +272,12 @@ class Pipeline:
         )
 
     def second_stage(self, encoding: ImageEncoding, sparse: SparseDepth, first: StageResult) -> StageResult:
-        """The second network looks at the first answer and draws a field of its own; messages go on."""
+        """The second network looks at the first answer and draws a field of its own; messages go on, unless
+        the configuration's `second_start` is "empty"."""
         parameters = self.redraw(encoding, sparse, first)
         field = self.field(encoding, parameters, sparse, first.unit)
-        messages, iterations = first.inference.messages, self.iterations[1]
+        carried = self.config.second_start == "carried"
+        messages, iterations = first.inference.messages if carried else None, self.iterations[1]
         exact = self.solver == "exact"
         return self._infer(encoding, parameters, first.unit, field, messages, iterations, exact=exact)
 
@@ -334,6 +336,7 @@ class Pipeline:
             nonlocal_steps=self.config.nonlocal_steps,
             backend=self.backend,
             reweighting=self.config.reweighting,
+            scheme=Scheme.of(self.config),
             check=False,  # the network's own maps: shapes are right by construction
         )
         belief = inference.belief

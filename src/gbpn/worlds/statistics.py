@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -100,7 +101,7 @@ def stored_depth(path: Path, scale: float) -> npt.NDArray[np.float32]:
         return np.asarray(np.asarray(file, np.float32) / np.float32(scale))
 
 
-def _meta(folder: Path) -> dict[str, object]:
+def _meta(folder: Path) -> dict[str, Any]:
     path = folder / "meta.json"
     try:
         return dict(json.loads(path.read_text(encoding="utf-8")))
