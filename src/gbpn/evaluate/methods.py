@@ -229,7 +229,7 @@ def _model(spec: str, outliers: str) -> Predictor:
         answering = (
             replace(plain, iterations=iterations) if iterations and isinstance(plain, Pipeline) else plain
         )
-        return answering.seen(answering.look(image, camera), SparseDepth(depth=sparse))
+        return answering.seen(answering.look(image, camera), SparseDepth(depth=sparse)).plain()
 
     return complete
 

@@ -70,15 +70,14 @@ def split(model: Model, sample: Sample, repeats: int = _REPEATS) -> dict[str, An
 
 
 def _least(work: Callable[[], Any], repeats: int, device: torch.device) -> float:
-    """Seconds of the fastest of `repeats` runs after one to warm up."""
-    work()
+    """Seconds of the fastest of `repeats` runs after one to warm up, until the device is idle."""
     best = float("inf")
-    for _ in range(repeats):
+    for run in range(1 + repeats):
         start = time.perf_counter()
         work()
         if device.type == "cuda":
             torch.cuda.synchronize(device)
-        best = min(best, time.perf_counter() - start)
+        best = min(best, time.perf_counter() - start) if run else best
     return best
 
 

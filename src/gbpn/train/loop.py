@@ -205,7 +205,7 @@ class _Run:
             batch_sampler=order,
             num_workers=self.machine.workers,
             collate_fn=collate_fetched,
-            worker_init_fn=_one_thread,
+            worker_init_fn=_serve,
             prefetch_factor=4 if self.machine.workers else None,
         )
         yield from loader
@@ -320,8 +320,11 @@ def _fabric(machine: Machine) -> Any:
     )
 
 
-def _one_thread(worker: int) -> None:
+def _serve(worker: int) -> None:
+    """A process that loads data: who is asked to stop is the run, which ends its helpers when it is done."""
     torch.set_num_threads(1)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, signal.SIG_IGN)
 
 
 class _Stop:
