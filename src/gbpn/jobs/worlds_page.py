@@ -70,7 +70,8 @@ def _sentence(scene: PoolScene, own: SceneNumbers, rate: float | None) -> str:
 def _drawn_by_lot(scene: PoolScene, count: int) -> list[int]:
     """Frames of different worlds as far as there are enough."""
     done = sorted(scene.done())
-    order = np.random.default_rng(0).permutation(len(done))
+    rng = np.random.default_rng(0)
+    order = rng.permutation(len(done))
     worlds: set[int] = set()
     first: list[int] = []
     later: list[int] = []
