@@ -102,7 +102,7 @@ def rank_correlation(one: Array, other: Array) -> float:
     if both.sum() < 2 or any(np.ptp(x[both]) == 0 for x in (one, other)):
         return 0.0
     first, second = (np.argsort(np.argsort(x[both], kind="stable")) for x in (one, other))
-    return float(np.corrcoef(np.stack([first, second]).astype(np.float64))[0, 1])
+    return float(np.asarray(np.corrcoef(np.stack([first, second]).astype(np.float64)))[0, 1])
 
 
 def _usual_form(values: Array, kind: str) -> tuple[float, float] | None:
@@ -137,7 +137,8 @@ def _grid(values: Array, known: Array) -> Array:
     rows, columns = (
         np.unique(((np.arange(_PLACES) + 0.5) * side / _PLACES).astype(int)) for side in values.shape
     )
-    return values[np.ix_(rows, columns)][known[np.ix_(rows, columns)]].astype(np.float64)
+    chosen = np.ix_(rows, columns)
+    return np.asarray(values[chosen][known[chosen]], dtype=np.float64)
 
 
 def _affine(

@@ -82,8 +82,8 @@ def folds(there: Array, settings: TrustSettings = SETTINGS) -> list[Array]:
     count = len(rows)
     if count < settings.fewest:
         return []
-    parts = settings.most_folds
-    drawn = np.random.RandomState(0).permutation(count) % parts
+    parts, draw = settings.most_folds, np.random.default_rng(0)
+    drawn = draw.permutation(count) % parts
     out = []
     for part in range(parts if count < settings.enough else 2):
         held = np.zeros_like(there)
