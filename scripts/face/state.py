@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 
-from gbpn.weights.files import EMBEDDED
+from gbpn.weights.files import embedded
 
 
 def fingerprint() -> str:
     """Of the embedded weights, short."""
-    return hashlib.sha256((EMBEDDED / "default.safetensors").read_bytes()).hexdigest()[:12]
+    return hashlib.sha256(embedded("default").read_bytes()).hexdigest()[:12]

@@ -18,7 +18,7 @@ from face.state import fingerprint
 from gbpn.evaluate import published
 from gbpn.model.cost import parameters
 from gbpn.model.loading import load
-from gbpn.weights.files import EMBEDDED
+from gbpn.weights.files import embedded
 
 ROOT = Path(__file__).resolve().parents[2]
 FACTS = ROOT / "docs" / "face.json"
@@ -36,7 +36,7 @@ def measure() -> dict[str, Any]:
     return {
         "weights": fingerprint(),
         "configuration": model.config.name,
-        "megabytes": round((EMBEDDED / "default.safetensors").stat().st_size / 1e6, 1),
+        "megabytes": round(embedded("default").stat().st_size / 1e6, 1),
         "million_parameters": round(parameters(model) / 1e6, 1),
         "milliseconds": _milliseconds(model),
         "card": {key: model.card["numbers"].get(key) for key in _CARD},

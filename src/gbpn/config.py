@@ -346,7 +346,7 @@ _SMALL_PRIOR = replace(
 
 _FREE = replace(
     _SMALL_PRIOR,
-    name="free",
+    name="small-smooth",
     decoder_widths=(32, 48, 80, 128),
     decoder_blocks=(0, 1, 1, 1),
     upsampling="smooth",

@@ -28,8 +28,8 @@ from gbpn import cli
 from gbpn.distribution import SigmaCalibration
 from gbpn.errors import CheckpointError
 from gbpn.jobs.demo import write_example
-from gbpn.model import loading
 from gbpn.network import construction
+from gbpn.weights import files
 from gbpn.weights.files import save
 from making_recordings import TO_CAMERA, scanned, write_clip, write_drive
 
@@ -168,7 +168,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     model = gbpn.build("small-2", width=0.5)
     model.calibration = SigmaCalibration(knots=(-5.0, 5.0), log_std=(0.0, -3.0))
     save(model, folder / "weights.safetensors")
-    save(model, folder / "embedded" / "default.safetensors")
+    save(model, folder / "embedded" / "nyuv2.safetensors")
     return folder
 
 
@@ -213,7 +213,7 @@ def test_what_a_page_shows_runs(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(place)
-    monkeypatch.setattr(loading, "EMBEDDED", place / "embedded")
+    monkeypatch.setattr(files, "EMBEDDED", place / "embedded")
     monkeypatch.setattr(construction, "ENCODERS", dict(construction.ENCODERS))
     namespace = GIVEN.get(page.name, dict)()
     for language, text in blocks(page, "python", "console"):
@@ -240,7 +240,7 @@ def test_what_the_readme_says_to_type_runs(
 ) -> None:
     """On files of the true formats, and every frame gets its depth."""
     monkeypatch.chdir(place)
-    monkeypatch.setattr(loading, "EMBEDDED", place / "embedded")
+    monkeypatch.setattr(files, "EMBEDDED", place / "embedded")
     monkeypatch.setattr("sys.argv", [*shlex.split(line), "-o", str(tmp_path)])
     with pytest.raises(SystemExit) as stopped:
         cli.main()

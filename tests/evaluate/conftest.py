@@ -92,7 +92,7 @@ def mapped(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from gbpn.weights.files import save
 
     torch.manual_seed(3)
-    model = build("free", width=0.25)
+    model = build("small-smooth", width=0.25)
     with torch.no_grad():
         model.first.prior.last.weight.normal_(0, 0.05)
     path = tmp_path_factory.mktemp("mapped") / "mapped.safetensors"

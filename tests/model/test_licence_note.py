@@ -38,8 +38,8 @@ def test_said_in_every_process_where_nothing_can_be_remembered(
     newcomer.write_text("a file where a folder should be")
     for _ in range(2):
         monkeypatch.setattr(licence, "_told", [])
-        licence.tell_once()
-        licence.tell_once()
+        licence.tell_once({"licence": "for research"})
+        licence.tell_once({"licence": "for research"})
     assert capsys.readouterr().err.count(licence.TEXT) == 2
 
 

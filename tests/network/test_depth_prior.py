@@ -158,7 +158,7 @@ def test_a_shared_decoder_draws_a_flat_map_at_first_and_learns_by_it() -> None:
     features = torch.randn(2, 8, 16, 24)
     assert head(features).shape == (2, 1, 32, 48)
     assert not head(features).any()
-    model = gbpn.build("free", width=0.25, iterations=(3,)).train()
+    model = gbpn.build("small-smooth", width=0.25, iterations=(3,)).train()
     torch.nn.init.normal_(model.first.prior.last.weight)
     camera = torch.tensor([[[60.0, 0, 32], [0, 60.0, 32], [0, 0, 1]]])
     model.first.draw_prior(torch.rand(1, 3, 64, 64), camera).square().mean().backward()

@@ -68,7 +68,7 @@ def test_the_second_drawing_depends_on_single_measurements() -> None:
 
 def test_a_second_stage_without_a_lattice_starts_as_the_first_one_and_learns() -> None:
     torch.manual_seed(0)
-    model: Any = gbpn.build("free", width=0.25).eval()
+    model: Any = gbpn.build("small-smooth", width=0.25).eval()
     image, sparse = torch.rand(1, 3, 64, 64), torch.zeros(1, 1, 64, 64)
     sparse[..., ::9, ::7] = 2.0
     pipeline = model.pipeline()

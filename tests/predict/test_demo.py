@@ -22,7 +22,7 @@ from gbpn.formats.depth_files import read_depth
 from gbpn.formats.images import read_image
 from gbpn.inputs.reading import as_sparse
 from gbpn.jobs import demo, demo_page
-from gbpn.weights.files import EMBEDDED
+from gbpn.weights.files import embedded
 
 
 def test_cases_cover_every_scene_and_sparsity() -> None:
@@ -107,7 +107,7 @@ def test_the_page_stands_alone(
 
 
 def test_default_weights_beat_interpolation_where_points_are_few() -> None:
-    if not (EMBEDDED / "default.safetensors").is_file():
+    if not embedded("default").is_file():
         pytest.skip("the default weights are not part of this checkout")
     torch.manual_seed(0)
     completer = gbpn.DepthCompleter.from_pretrained(device="cpu")

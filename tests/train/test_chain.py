@@ -106,7 +106,7 @@ def free(tmp_path_factory, pool) -> Path:
 def test_three_stages_from_nothing_make_the_free_weights(free) -> None:
     model = load(free / "free.safetensors")
     config = model.config
-    assert (config.name, config.loss, config.stages) == ("free", "scale-free", 2)
+    assert (config.name, config.loss, config.stages) == ("small-smooth", "scale-free", 2)
     assert (config.upsampling, config.prior_decoder, config.nonlocal_edges) == ("smooth", "shared", 3)
     assert [stage["name"] for stage in model.card["stages"]] == ["map", "field", "second"]
     assert "research" not in model.card["licence"]

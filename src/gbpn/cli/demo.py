@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from gbpn.cli.how_options import USUAL, with_how
+from gbpn.cli.options import WEIGHTS
 from gbpn.errors import GbpnError
 from gbpn.how import How
 
@@ -19,7 +20,7 @@ def demo(
     output: Annotated[
         Path, typer.Option("--output", "-o", help="Folder for the page and its pictures.")
     ] = Path("gbpn-demo"),
-    weights: Annotated[str, typer.Option(help="Weights: name, file, folder or hub id.")] = "default",
+    weights: Annotated[str, typer.Option(help=WEIGHTS)] = "default",
     how: How = USUAL,
 ) -> None:
     """Complete the example scenes that come with gbpn at several sparsities, and write a page with them."""

@@ -186,15 +186,15 @@ def _gpu() -> Iterator[Finding]:
 
 
 def _weights() -> Iterator[Finding]:
-    from gbpn.weights.files import EMBEDDED, read
+    from gbpn.weights.files import embedded, named, read
 
-    files = sorted(EMBEDDED.glob("*.safetensors"))
-    for file in files:
+    names = named()
+    for name in names:
+        file = embedded(name)
         read(file)  # raises if it is damaged
-        size = file.stat().st_size / 1e6
-        text = f"{file.stem}, {size:.1f} MB, whole; gbpn info {file.stem} says more"
+        text = f"{name}, {file.stat().st_size / 1e6:.1f} MB, whole; gbpn info {name} says more"
         yield Finding(name="weights", state="good", text=text)
-    if not files:
+    if not names:
         yield Finding(name="weights", state="bad", text="none embedded", advice="give --weights FILE")
 
 

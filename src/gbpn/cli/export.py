@@ -7,13 +7,14 @@ from typing import Annotated
 
 import typer
 
+from gbpn.cli.options import WEIGHTS
 from gbpn.errors import InputError
 
 __all__ = ["export"]
 
 
 def export(
-    weights: Annotated[str, typer.Argument(help="Weights: name, file, folder or hub id.")] = "default",
+    weights: Annotated[str, typer.Argument(help=WEIGHTS)] = "default",
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the files.")] = Path("exported"),
     form: Annotated[
         str,

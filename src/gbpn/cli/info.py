@@ -120,10 +120,10 @@ def _list(console: object, as_json: bool) -> None:
 
     from gbpn.config import CONFIGS
     from gbpn.kernels.backends import available
-    from gbpn.weights.files import EMBEDDED
+    from gbpn.weights.files import named
 
     assert isinstance(console, Console)
-    embedded = sorted(file.stem for file in EMBEDDED.glob("*.safetensors"))
+    embedded = named()
     backends = available()
     if as_json:
         listing = {"configurations": list(CONFIGS), "embedded weights": embedded, "backends": backends}

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 __all__ = [
+    "WEIGHTS",
     "Address",
     "Again",
     "Also",
@@ -169,7 +170,8 @@ Units = Annotated[
         help="COLMAP: metres per unit of the model; without it, depths have no unit.",
     ),
 ]
-Weights = Annotated[str, typer.Option(rich_help_panel=_MODEL, help="Weights: name, file, folder or hub id.")]
+WEIGHTS = "default (also nyuv2: research only), free (for any use), a file, folder or hub id."
+Weights = Annotated[str, typer.Option(rich_help_panel=_MODEL, help=WEIGHTS)]
 Cloud = Annotated[
     bool, typer.Option("--cloud", rich_help_panel=_RESULTS, help="Also write a coloured point cloud (.ply).")
 ]

@@ -19,8 +19,8 @@ from gbpn.distribution import SigmaCalibration
 from gbpn.errors import CheckpointError, InputError
 from gbpn.files.guard import reading
 from gbpn.model.models import GBPN, AffineModel, Model, from_config
-from gbpn.weights import hub, licence, released
-from gbpn.weights.files import EMBEDDED, FORMAT, VERSION, read
+from gbpn.weights import files, hub, licence, released
+from gbpn.weights.files import FORMAT, VERSION, read
 
 __all__ = ["load"]
 
@@ -40,15 +40,13 @@ def load(
 ) -> GBPN | AffineModel:
     """A model in evaluation mode from a name, a file, a folder or a hub id.
 
-    source     "default" or another name of embedded weights; a `.safetensors` file; the authors' `.pth`;
-               a folder with `model.safetensors`; "owner/name[/folder]" on the Hugging Face hub
+    source     "default" or another name of embedded weights; a `.safetensors` file; the authors' `.pth`; a
+               folder with `model.safetensors`; "owner/name[/folder]" on the Hugging Face hub
     config     name of the configuration for a file that has none inside (released files: "gbpn-2")
     fuse, precision  deprecated: `gbpn.DepthCompleter` is fast by itself and takes a precision
     overrides  any field of the configuration, e.g. image_mean=(0, 0, 0) for images already normalised
     """
     path, hint = _find(source)
-    if path.parent == EMBEDDED:
-        licence.tell_once()
     with reading(path, "weight file", "tensors by name and their configuration", error=CheckpointError):
         tensors, metadata = read(path)
         base = _config_of(path, tensors, metadata, config or hint)
@@ -62,6 +60,8 @@ def load(
         _fill(model, tensors, path)
         model.card = _json(path, metadata, "card", {})
         model.calibration = _calibration(path, metadata)
+    if path.parent == files.EMBEDDED:
+        licence.tell_once(model.card)
     model.eval().to(device)
     model.use_backend(backend)
     if fuse:
@@ -88,8 +88,8 @@ def _find(source: str | os.PathLike[str]) -> tuple[Path, str | None]:
         return path, None
     if path.is_dir():
         return path / "model.safetensors", None
-    if (embedded := EMBEDDED / f"{text}.safetensors").is_file():
-        return embedded, None
+    if (own := files.embedded(text)).is_file():
+        return own, None
     if text == "default":
         raise CheckpointError(
             "this installation has no embedded default weights: give a weight file, "
@@ -97,7 +97,7 @@ def _find(source: str | os.PathLike[str]) -> tuple[Path, str | None]:
         )
     looks_local = path.suffix in (".safetensors", ".pth", ".pt") or Path(path.parts[0]).exists()
     if looks_local or not _HUB_ID.fullmatch(text):
-        names = ", ".join(sorted(file.stem for file in EMBEDDED.glob("*.safetensors"))) or "none"
+        names = ", ".join(files.named()) or "none"
         raise CheckpointError(
             f"no weights {text!r}: not a file or folder, not embedded (there are: {names}), "
             "not a hub id owner/name"

@@ -316,7 +316,7 @@ _ROOMS = {"holdout": 0.03, "cache": True}
 
 _MAP = replace(
     SMALL,
-    model="free",
+    model="small-smooth",
     model_options={"iterations": (3,)},
     loss="shape",
     map_loss="surface",

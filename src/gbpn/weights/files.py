@@ -26,13 +26,36 @@ from gbpn.errors import CheckpointError
 from gbpn.files.atomic import write_bytes
 from gbpn.files.guard import reading, shown
 
-__all__ = ["CHECKSUM", "EMBEDDED", "FORMAT", "VERSION", "Saveable", "read", "save"]
+__all__ = [
+    "CHECKSUM",
+    "EMBEDDED",
+    "FORMAT",
+    "VERSION",
+    "Saveable",
+    "embedded",
+    "named",
+    "read",
+    "save",
+]
 
 FORMAT, VERSION = "gbpn", 1
 CHECKSUM = "crc32"
 """Key of the checksum in the metadata."""
 EMBEDDED = Path(__file__).parent
 """Where the weight files lie that come with the package."""
+_DEFAULT = "nyuv2"
+"""Which of them `default` is."""
+
+
+def embedded(name: str) -> Path:
+    """Where embedded weights of this name lie, if there are any."""
+    return EMBEDDED / f"{_DEFAULT if name == 'default' else name}.safetensors"
+
+
+def named() -> list[str]:
+    """Names of the embedded weights, `default` first."""
+    names = sorted(file.stem for file in EMBEDDED.glob("*.safetensors"))
+    return ["default", *names] if _DEFAULT in names else names
 
 
 class Saveable(Protocol):
