@@ -1,7 +1,10 @@
-// The socket: numbered requests, the newest points last, and answers that never overwrite newer ones.
+// The conversation with server or engine: numbered requests, the newest points last, and answers that never overwrite newer ones.
 
-import { decode, encode, VERSION } from "./protocol";
+import type { Channel, Ended, Listener } from "./channel";
+import { WorkerChannel } from "./in-worker";
+import { VERSION } from "./protocol";
 import type { FromPage, FromServer, Maps, Opened } from "./protocol";
+import { SocketChannel } from "./socket";
 import { store } from "./store";
 import type { Point } from "./store";
 
@@ -10,8 +13,6 @@ type Request = WithoutId<FromPage>;
 type Handler<K extends FromServer["kind"]> = (message: Extract<FromServer, { kind: K }>) => void;
 
 const RETRIES = [300, 1000, 2000, 5000];
-const IDLE = 4000;
-const REFUSED = 4001;
 
 /** Whether answer `a` may follow what is shown: later points win, then the later stage. */
 export function isNewer(shown: Maps | null, found: Maps, since: number): boolean {
@@ -30,10 +31,9 @@ function eventTime(): number {
   return now - event < 1000 ? event : now;
 }
 
-export class Connection {
+export class Connection implements Listener {
   /** Measured so far, for those who ask. */
   readonly latencies: Latency[] = [];
-  private socket: WebSocket | null = null;
   private last = 0;
   /** Id from which on answers belong to what is shown: the picture was opened, or all points taken away. */
   private since = 0;
@@ -49,6 +49,8 @@ export class Connection {
   private handlers = new Map<string, ((message: never) => void)[]>();
   private attempt = 0;
 
+  constructor(private readonly channel: Channel) {}
+
   on<K extends FromServer["kind"]>(kind: K, handler: Handler<K>): void {
     const list = this.handlers.get(kind) ?? [];
     list.push(handler as (message: never) => void);
@@ -56,13 +58,7 @@ export class Connection {
   }
 
   connect(): void {
-    const scheme = location.protocol === "https:" ? "wss" : "ws";
-    const path = new URL("socket", location.href);
-    const socket = new WebSocket(`${scheme}://${path.host}${path.pathname}`);
-    socket.binaryType = "arraybuffer";
-    socket.onmessage = (event) => this.receive(decode(event.data as ArrayBuffer));
-    socket.onclose = (event) => this.ended(event);
-    this.socket = socket;
+    this.channel.open(this);
   }
 
   /** Ask for something; the id of the request. */
@@ -130,10 +126,10 @@ export class Connection {
   }
 
   private send(message: FromPage): void {
-    if (this.socket?.readyState === WebSocket.OPEN) this.socket.send(encode(message));
+    this.channel.send(message);
   }
 
-  private receive(message: FromServer): void {
+  hear(message: FromServer): void {
     if (message.kind === "Welcome") this.welcomed(message.protocol);
     if (message.kind === "Opened" && message.reply < this.openingId) return;
     if (message.kind === "Maps") {
@@ -186,22 +182,24 @@ export class Connection {
     return resume !== null;
   }
 
-  private ended(event: CloseEvent): void {
+  ended({ how, reason }: Ended): void {
     this.underway = 0;
     this.pending = null;
-    store.update({ computing: false, ahead: 0 });
-    if (event.code === IDLE) {
-      store.update({ connection: "asleep", reason: "the connection slept after a long pause" });
-      return;
-    }
-    if (event.code === REFUSED) {
-      store.update({ connection: "refused", reason: event.reason });
-      return;
-    }
-    store.update({ connection: "lost", reason: "the server does not answer; trying again" });
+    store.update({ computing: false, ahead: 0, loading: "", download: null, connection: how, reason });
+    if (how !== "lost") return;
     const wait = RETRIES[Math.min(this.attempt++, RETRIES.length - 1)];
     setTimeout(() => this.connect(), wait);
   }
+
+  downloading(done: number, total: number): void {
+    store.update({ download: done < total ? { done, total } : null });
+  }
+
+  notice(text: string): void {
+    store.update({ error: text });
+  }
 }
 
-export const connection = new Connection();
+/** The page of a site without a server says so in its first element. */
+export const withoutServer = globalThis.document?.documentElement.dataset.engine === "worker";
+export const connection = new Connection(withoutServer ? new WorkerChannel() : new SocketChannel());

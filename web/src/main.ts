@@ -1,7 +1,7 @@
 // Puts the parts together: tools, theme, states, and the connection.
 
 import { startCanvas } from "./canvas";
-import { connection } from "./connection";
+import { connection, withoutServer } from "./connection";
 import { find, make, say } from "./elements";
 import { startMeasure } from "./measure";
 import { startNext } from "./next";
@@ -42,9 +42,23 @@ function startTheme(): void {
   apply();
 }
 
+/** Server or engine may do less than the page knows of. */
+function showOffers(state: Readonly<State>): void {
+  const offers = state.welcome?.offers ?? [];
+  find("tab-next").hidden = !offers.includes("suggest");
+  find("listen-section").hidden = !offers.includes("listen");
+  document.querySelector<HTMLElement>("[data-tool=listen]")!.hidden = !offers.includes("listen");
+}
+
+const wakes = [...document.querySelectorAll<HTMLElement>(".wake")];
+
 function status(state: Readonly<State>): [string, string] {
   if (state.connection === "connecting") return ["connecting …", "busy"];
   if (state.connection !== "open") return [state.reason, "bad"];
+  if (state.download) {
+    const [done, total] = [state.download.done, state.download.total].map((bytes) => (bytes / 1e6).toFixed(1));
+    return [`downloading networks, once: ${done} of ${total} MB`, "busy"];
+  }
   if (state.loading) return [`${state.loading} …`, "busy"];
   if (state.ahead > 0) return [`waiting: ${state.ahead} ahead`, "busy"];
   if (state.computing) return [state.maps?.stage === "first" ? "refining …" : "computing …", "busy"];
@@ -73,7 +87,10 @@ function showState(state: Readonly<State>): void {
   say(find("caption-text"), state.overlay?.title ?? "");
   say(find("error-text"), state.error);
   find("error").hidden = !state.error;
-  find("wake").hidden = state.connection !== "asleep" && state.connection !== "refused";
+  for (const wake of wakes) {
+    wake.hidden = state.connection !== "asleep" && state.connection !== "refused";
+    say(wake, state.connection === "asleep" ? "Wake up" : "Try again");
+  }
   const notices = [...(state.picture?.notices ?? []), ...(state.maps?.notices ?? [])];
   const box = find("notices");
   if (box.dataset.shown !== notices.join("\n")) {
@@ -95,10 +112,12 @@ function startAnswers(): void {
   connection.on("Failed", (message) => store.update({ error: message.message, computing: false, loading: "", ahead: 0 }));
   connection.on("Taken", () => store.update({ ahead: 0 }));
   find("error-close").addEventListener("click", () => store.update({ error: "" }));
-  find("wake").addEventListener("click", () => {
-    store.update({ connection: "connecting", reason: "" });
-    connection.connect();
-  });
+  for (const wake of wakes) {
+    wake.addEventListener("click", () => {
+      store.update({ connection: "connecting", reason: "" });
+      connection.connect();
+    });
+  }
 }
 
 startViews();
@@ -114,8 +133,13 @@ startTake();
 startStart();
 startAnswers();
 store.listen(showState);
+store.listen((state, changed) => {
+  if (changed.has("welcome")) showOffers(state);
+});
 startTheme();
 connection.connect();
+// what keeps the page for visits without a network; a failure only means that there will be none
+if (withoutServer) navigator.serviceWorker?.register("service-worker.js").catch(() => undefined);
 
 declare global {
   interface Window {

@@ -55,6 +55,8 @@ export interface State {
   std: Float32Array | null;
   confidence: Float32Array | null;
   computing: boolean;
+  /** Of the engine's files, bytes; null where none is under way. */
+  download: { done: number; total: number } | null;
   ahead: number;
   error: string;
   view: "picture" | "space";
@@ -82,7 +84,7 @@ export interface State {
 
 export const initial: State = {
   connection: "connecting", reason: "", welcome: null, picture: null, loading: "", points: [], selected: null,
-  maps: null, std: null, confidence: null, computing: false, ahead: 0, error: "", view: "picture", tool: "point", layer: "depth",
+  maps: null, std: null, confidence: null, computing: false, download: null, ahead: 0, error: "", view: "picture", tool: "point", layer: "depth",
   opacity: 0.85, split: false, splitLayer: "image", splitAt: 0.5, showPoints: true, clamps: {}, hover: null,
   cursor: null, line: null, overlay: null, listened: null, suggestions: [], outliers: [], sceneAnswers: true,
   defaultDepth: 2, defaultStd: 0,

@@ -7,6 +7,8 @@ import tempfile
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
 from pathlib import Path
 from typing import TypeVar
 
@@ -22,9 +24,19 @@ from gbpn.files.guard import shown
 from gbpn.formats.camera_files import CAMERA_FILES
 from gbpn.inputs.reading import as_image, as_intrinsics
 from gbpn.jobs.sources import Sensor
+from gbpn.show import pictures
 from gbpn.studio.limits import Limits
 
-__all__ = ["Material", "Read", "decode_depth", "decode_picture", "from_scene", "from_upload"]
+__all__ = [
+    "Material",
+    "Read",
+    "decode_depth",
+    "decode_picture",
+    "from_scene",
+    "from_upload",
+    "scene_depth",
+    "scene_photo",
+]
 
 _DEPTH_TYPES = (".png", ".npy", ".csv", ".txt", ".ply")
 """Suffixes of depth that a page may send."""
@@ -63,6 +75,24 @@ def from_scene(name: str) -> Material:
         truth=sample.target[0].numpy(),
         points=np.zeros((0, 3), np.float32),
     )
+
+
+def scene_photo(name: str) -> bytes:
+    """The picture of an embedded scene, JPEG."""
+    return (files(scenes) / name / "image.jpg").read_bytes()
+
+
+@cache
+def scene_depth(name: str) -> bytes:
+    """The true depth of an embedded scene in the colours of the previews, JPEG."""
+    target = scenes.load(name).target
+    assert target is not None
+    depth = target[0].numpy()
+    known = np.where(depth > 0, depth, np.nan)
+    buffer = io.BytesIO()
+    colours = pictures.colours(known, *pictures.value_range(known), pictures.DEPTH)
+    Image.fromarray(colours).save(buffer, format="JPEG", quality=85)
+    return buffer.getvalue()
 
 
 def from_upload(
