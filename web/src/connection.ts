@@ -21,6 +21,25 @@ export function isNewer(shown: Maps | null, found: Maps, since: number): boolean
   return shown.stage === "first" && found.stage === "last";
 }
 
+/** Points of a picture of `size` in one of another. */
+export function fitted(
+  points: readonly Point[], size: readonly [number, number] | null, [height, width]: readonly [number, number, number],
+): readonly Point[] {
+  if (!size || (size[0] === height && size[1] === width)) {
+    const inside = (p: Point): boolean => p.x >= 0 && p.y >= 0 && p.x < width && p.y < height;
+    return points.every(inside) ? points : points.filter(inside);
+  }
+  const moved = (place: number, from: number, to: number): number =>
+    Math.min(Math.max(Math.round((place + 0.5) * to / from - 0.5), 0), to - 1);
+  const found = new Map<number, Point>();
+  for (const point of points) {
+    const x = moved(point.x, size[1], width);
+    const y = moved(point.y, size[0], height);
+    if (!found.has(y * width + x)) found.set(y * width + x, { ...point, x, y });
+  }
+  return [...found.values()];
+}
+
 /** Milliseconds from the event that changed points to its first and its refined answer, drawn. */
 export interface Latency { id: number; first: number; last: number }
 
@@ -43,6 +62,7 @@ export class Connection implements Listener {
   private opening: Request | null = null;
   /** Id of the newest request to open a picture: only its answer is shown. */
   private openingId = 0;
+  private returning: { points: readonly Point[]; size: readonly [number, number] | null } | null = null;
   private pending: (() => FromPage) | null = null;
   private underway = 0;
   private sent = new Map<number, number>();
@@ -68,9 +88,28 @@ export class Connection implements Listener {
     return id;
   }
 
+  /** The request that opened what is shown. */
+  get openedWith(): Request | null {
+    return this.opening;
+  }
+
+  /** Open a picture with points, pixels of a picture of this size ([H, W]; null: of its own). */
+  reopen(request: Request, points: readonly Point[], size: readonly [number, number] | null): void {
+    this.open(request);
+    this.returning = { points, size };
+  }
+
+  /** The points of a picture that was reopened, once it is here; null for any other. */
+  returned(message: Opened): readonly Point[] | null {
+    const { returning } = this;
+    this.returning = null;
+    return returning && fitted(returning.points, returning.size, message.picture.shape as [number, number, number]);
+  }
+
   /** Open a picture; remembered for when the connection comes back. */
   open(request: Request): number {
     this.opening = request;
+    this.returning = null;
     this.pending = null;
     this.underway = 0;
     this.opened = null;

@@ -3,6 +3,7 @@
 import { startCanvas } from "./canvas";
 import { connection, withoutServer } from "./connection";
 import { find, make, say } from "./elements";
+import { startKeeping } from "./keeping";
 import { startMeasure } from "./measure";
 import { startNext } from "./next";
 import { startPointing } from "./pointing";
@@ -50,6 +51,8 @@ function showOffers(state: Readonly<State>): void {
   document.querySelector<HTMLElement>("[data-tool=listen]")!.hidden = !offers.includes("listen");
 }
 
+/** Whether there are fingers and no mouse. */
+const fingers = matchMedia("(pointer: coarse)");
 const wakes = [...document.querySelectorAll<HTMLElement>(".wake")];
 
 function status(state: Readonly<State>): [string, string] {
@@ -80,7 +83,8 @@ function showState(state: Readonly<State>): void {
     button.setAttribute("aria-pressed", String(button.dataset.tool === state.tool));
   }
   const measurable = Boolean(state.picture?.truth) && state.sceneAnswers;
-  say(find("invite"), measurable ? "Click anywhere: that is a measurement" : "Click anywhere and say how far that is");
+  const press = fingers.matches ? "Tap" : "Click";
+  say(find("invite"), measurable ? `${press} anywhere: that is a measurement` : `${press} anywhere and say how far that is`);
   find("invite").hidden = !state.picture || state.points.length > 0 || state.tool !== "point" || state.view !== "picture";
   find("space-empty").hidden = !state.picture || state.maps !== null || state.view !== "space";
   find("caption").hidden = !state.overlay;
@@ -132,6 +136,7 @@ startUnderstand();
 startTake();
 startStart();
 startAnswers();
+startKeeping();
 store.listen(showState);
 store.listen((state, changed) => {
   if (changed.has("welcome")) showOffers(state);

@@ -5,6 +5,7 @@ import { find, make, say } from "./elements";
 import { forgetRanges } from "./layers";
 import { history, setPoints } from "./points";
 import type { Opened } from "./protocol";
+import { openProject, SUFFIX } from "./project";
 import { store } from "./store";
 import type { State } from "./store";
 import { title } from "./words";
@@ -79,6 +80,11 @@ async function openShot(index: number): Promise<void> {
 }
 
 function openFiles(files: readonly File[]): void {
+  const project = files.find((file) => file.name.toLowerCase().endsWith(SUFFIX));
+  if (project) {
+    void openProject(project);
+    return;
+  }
   shots = pair(files);
   if (!shots.length) {
     store.update({ error: "there was no picture among these files: choose a JPEG or PNG" });
@@ -128,10 +134,12 @@ function opened(message: Opened): void {
   store.update({
     picture, loading: "", points: [], selected: null, maps: null, std: null, confidence: null, line: null, overlay: null,
     listened: null,
-    suggestions: [], outliers: [], clamps: {}, hover: null, cursor: null, computing: false,
+    suggestions: [], outliers: [], clamps: {}, hover: null, tool: "point", cursor: null, computing: false,
     layer: ["error", "truth"].includes(store.state.layer) && !picture.truth ? "depth" : store.state.layer,
   });
-  const points = Array.from(message.x, (x, i) => ({ x, y: message.y[i], depth: message.depth[i], std: 0 }));
+  const returned = connection.returned(message);
+  if (returned) shots = [];
+  const points = returned ?? Array.from(message.x, (x, i) => ({ x, y: message.y[i], depth: message.depth[i], std: 0 }));
   if (points.length) setPoints(points, null);
   showStart(false);
 }
@@ -176,7 +184,9 @@ export function startStart(): void {
   const folder = find<HTMLInputElement>("choose-folder");
   find("choose").addEventListener("click", () => chooser.click());
   find("choose-sequence").addEventListener("click", () => folder.click());
-  for (const input of [chooser, folder]) {
+  const shooter = find<HTMLInputElement>("take-photo");
+  find("shoot").addEventListener("click", () => shooter.click());
+  for (const input of [chooser, folder, shooter]) {
     input.addEventListener("change", () => {
       openFiles([...(input.files ?? [])]);
       input.value = "";

@@ -159,9 +159,7 @@ def decode_picture(content: bytes, limits: Limits) -> Image.Image:
     except GbpnError:
         raise
     except Exception as error:  # decoders raise anything on damaged files
-        raise InputError(
-            f"this is not a picture that can be read ({str(error)[:80]}): send JPEG or PNG"
-        ) from error
+        raise InputError(f"this is not a picture that can be read{_why(error)}: send JPEG or PNG") from error
     photo.getexif().update(exif)
     photo.info["exif"] = exif.tobytes()
     return photo
@@ -219,7 +217,7 @@ def _require_small_file(content: bytes, limits: Limits) -> None:
             warnings.simplefilter("ignore", Image.DecompressionBombWarning)
             picture = Image.open(io.BytesIO(content))
     except Exception as error:
-        raise InputError(f"the depth file is not a PNG that can be read ({str(error)[:80]})") from error
+        raise InputError(f"the depth file is not a PNG that can be read{_why(error)}") from error
     _require_small(picture, limits)
 
 
@@ -229,6 +227,12 @@ def _require_small(picture: Image.Image, limits: Limits) -> None:
             f"at most {limits.megapixels:g} megapixels are taken; got {picture.width}×{picture.height}: "
             "reduce the picture"
         )
+
+
+def _why(error: Exception) -> str:
+    """What a decoder said, unless it speaks of its own insides."""
+    text = str(error)[:80]
+    return "" if not text or "<" in text else f" ({text})"
 
 
 def _heif_if_there_is() -> None:

@@ -1,6 +1,7 @@
 // Files to take away, made in the browser.
 
 import { through } from "./downloads";
+import { kept, meshIndex } from "../geometry";
 import type { Camera } from "./frame";
 import type { Completed, Measurement } from "./session";
 
@@ -10,8 +11,6 @@ export interface Scene {
 }
 export interface Made { name: string; type: string; content: Bytes }
 
-/** A triangle whose corners differ by more than this share of their depth spans an edge and is left out. */
-export const STEEP = 0.06;
 /** Of clouds: pixels whose sigma is a larger share of the depth are left out, as from the command line. */
 const TRUSTED = 0.05;
 const PNG = "image/png";
@@ -152,14 +151,14 @@ function place(scene: Scene, depth: Float32Array, i: number): [number, number, n
 
 /** Points whose sigma is small for their depth, with colours, and sigma where there is one. */
 function ply(scene: Scene, { depth, std }: Completed): Bytes {
-  const kept = [...depth.keys()].filter((i) => depth[i] > 0 && (!std || std[i] <= TRUSTED * depth[i]));
+  const sure = [...depth.keys()].filter((i) => depth[i] > 0 && (!std || std[i] <= TRUSTED * depth[i]));
   const columns = ["float x", "float y", "float z", "uchar red", "uchar green", "uchar blue", ...(std ? ["float std"] : [])];
-  const header = text(`ply\nformat binary_little_endian 1.0\nelement vertex ${kept.length}\n`
+  const header = text(`ply\nformat binary_little_endian 1.0\nelement vertex ${sure.length}\n`
     + `${columns.map((column) => `property ${column}\n`).join("")}end_header\n`);
   const size = std ? 19 : 15;
-  const body = new Uint8Array(size * kept.length);
+  const body = new Uint8Array(size * sure.length);
   const view = new DataView(body.buffer);
-  kept.forEach((i, row) => {
+  sure.forEach((i, row) => {
     place(scene, depth, i).forEach((value, axis) => view.setFloat32(size * row + 4 * axis, value, true));
     body.set(scene.pixels.subarray(3 * i, 3 * i + 3), size * row + 12);
     if (std) view.setFloat32(size * row + 15, std[i], true);
@@ -167,27 +166,9 @@ function ply(scene: Scene, { depth, std }: Completed): Bytes {
   return joined([header, body]);
 }
 
-/** Two triangles for each square of four known pixels on one surface: numbers of their corners. */
-export function triangles(depth: ArrayLike<number>, height: number, width: number, shown: (i: number) => boolean): number[] {
-  const out: number[] = [];
-  const add = (a: number, b: number, c: number): void => {
-    if (!shown(a) || !shown(b) || !shown(c)) return;
-    const low = Math.min(depth[a], depth[b], depth[c]);
-    if (Math.max(depth[a], depth[b], depth[c]) - low < STEEP * low) out.push(a, b, c);
-  };
-  for (let y = 0; y + 1 < height; y++) {
-    for (let x = 0; x + 1 < width; x++) {
-      const i = y * width + x;
-      add(i, i + width, i + 1);
-      add(i + 1, i + width, i + width + 1);
-    }
-  }
-  return out;
-}
-
 /** Binary glTF: coloured points, or the mesh without the walls that edges would make. */
 function glb(scene: Scene, { depth }: Completed, mesh: boolean): Bytes {
-  const corners = mesh ? triangles(depth, scene.height, scene.width, (i) => depth[i] > 0) : [];
+  const corners = mesh ? meshIndex(depth, kept(depth, null, Infinity), scene.width, scene.height) : new Uint32Array();
   const used = mesh ? [...new Set(corners)].sort((a, b) => a - b) : [...depth.keys()].filter((i) => depth[i] > 0);
   if (!used.length) throw new Error("there is nothing to take away yet: no pixel has a depth");
   const places = new Float32Array(3 * used.length);
@@ -200,7 +181,7 @@ function glb(scene: Scene, { depth }: Completed, mesh: boolean): Bytes {
     colours[4 * n + 3] = 255;
   });
   const blocks: Uint8Array[] = [new Uint8Array(places.buffer), colours];
-  if (mesh) blocks.push(new Uint8Array(Uint32Array.from(corners, (i) => number.get(i)!).buffer));
+  if (mesh) blocks.push(new Uint8Array(corners.map((i) => number.get(i)!).buffer));
   let start = 0;
   const views = blocks.map((block, n) => {
     const view = { buffer: 0, byteOffset: start, byteLength: block.length, target: n === 2 ? 34963 : 34962 };
