@@ -27,8 +27,8 @@ def turning(angle: float) -> np.ndarray:
 class Assembly:
     """Triangles in the making. `next_thing` starts a new object; everything added belongs to the last one."""
 
-    def __init__(self) -> None:
-        self.names: list[str] = ["street"]
+    def __init__(self, name: str = "street") -> None:
+        self.names: list[str] = [name]
         self._corners: list[np.ndarray] = []
         self._normals: list[np.ndarray] = []
         self._coordinates: list[np.ndarray] = []
