@@ -116,7 +116,7 @@ def test_first_visit_second_visit_and_none(host: Host, site: Path, visit: Callab
     screen.page.focus(f"[data-scene={SCENE}]")
     screen.page.keyboard.press("Enter")
     screen.wait("state.picture")
-    for key in ("ArrowRight", "Enter", "Shift+ArrowDown", "Enter"):
+    for key in ("ArrowRight", "Enter", "Escape", "Shift+ArrowDown", "Enter"):
         screen.page.keyboard.press(key)
     screen.answered()
     first = screen.map("state.maps.depth.values")

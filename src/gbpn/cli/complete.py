@@ -207,7 +207,7 @@ def _saved(
     image: str, sparse: str | None, intrinsics: str | None, how: How
 ) -> tuple[str, str | None, str | None, How]:
     """Photo, points and camera of a project that the studio saved; anything else as it is."""
-    from gbpn.formats.project_files import SUFFIX
+    from gbpn.jobs.project_files import SUFFIX
 
     if Path(image).suffix.lower() != SUFFIX:
         return image, sparse, intrinsics, how
@@ -217,7 +217,7 @@ def _saved(
     import shutil
     import tempfile
 
-    from gbpn.formats.project_files import read_project, unpacked
+    from gbpn.jobs.project_files import read_project, unpacked
 
     project = read_project(Path(image))
     folder = tempfile.mkdtemp(prefix="gbpn-project-")

@@ -13,7 +13,7 @@ from PIL import Image
 
 from gbpn.errors import GbpnError
 from gbpn.formats.point_tables import read_point_table
-from gbpn.formats.project_files import read_project, unpacked
+from gbpn.jobs.project_files import read_project, unpacked
 
 POINTS = "x,y,depth,std\n0,0,2.5,0\n29,19,1.25,0.1\n"
 
