@@ -33,6 +33,7 @@ template <class T> struct Sweep {
     int direction;  // 0 left-right, 1 top-bottom, 2 right-left, 3 bottom-top
     int edges;      // 1 or 3 senders per pixel
     T reweighting;
+    bool always;  // damp also against an empty slot, and against nothing where the sender knows nothing
     const T *base[2];
     T *slot[8][2];
     Edges<T> edge;
@@ -47,6 +48,7 @@ template <class T> struct SweepAdjoint {
     int64_t height, width;
     int direction, edges;
     T reweighting;
+    bool always;
     const T *base[2];
     T *slot[8][2];
     Edges<T> edge;

@@ -89,7 +89,8 @@ template <class T> void fill_edges(Edges<T> &edge, int count, int64_t b, const S
     edge.damping = from.damping.at(b);
 }
 
-void bind_sweep(const nb::dict &inputs, const nb::dict &messages, int direction, double reweighting) {
+void bind_sweep(const nb::dict &inputs, const nb::dict &messages, int direction, double reweighting,
+                bool always) {
     require_between("direction", direction, 0, 3);
     Border border;
     by_kind(border, inputs, "base_information", [&](auto kind) {
@@ -109,6 +110,7 @@ void bind_sweep(const nb::dict &inputs, const nb::dict &messages, int direction,
             Sweep<T> s{};
             s.height = size.height.length, s.width = size.width.length;
             s.direction = direction, s.edges = int(size.edges.length), s.reweighting = rho;
+            s.always = always;
             fill_edges(s.edge, s.edges, b, in);
             for (int part = 0; part < 2; ++part) {
                 s.base[part] = in.base[part].at(b);
@@ -122,7 +124,7 @@ void bind_sweep(const nb::dict &inputs, const nb::dict &messages, int direction,
 // `after`: messages after the sweep, become those before; `cotangents`: theirs, become those of the messages
 // before.
 void bind_sweep_adjoint(const nb::dict &inputs, const nb::dict &after, const nb::dict &cotangents,
-                        const nb::dict &gradients, int direction, double reweighting) {
+                        const nb::dict &gradients, int direction, double reweighting, bool always) {
     require_between("direction", direction, 0, 3);
     Border border;
     by_kind(border, inputs, "base_information", [&](auto kind) {
@@ -150,6 +152,7 @@ void bind_sweep_adjoint(const nb::dict &inputs, const nb::dict &after, const nb:
             SweepAdjoint<T> s{};
             s.height = size.height.length, s.width = size.width.length;
             s.direction = direction, s.edges = int(size.edges.length), s.reweighting = rho;
+            s.always = always;
             fill_edges(s.edge, s.edges, b, in);
             for (int e = 0; e < s.edges; ++e) {
                 s.grad_edge.weight[e] = grad.weight.at(b, e),
@@ -303,9 +306,9 @@ void bind_gbp(nb::module_ &module) {
                "cotangents"_a, "gradients"_a, "iterations"_a, "steps"_a, "reweighting"_a, "checkpoints"_a,
                "threads"_a);
     module.def("gbp_sweep", &gbpn::bind_sweep, nb::kw_only(), "inputs"_a, "messages"_a, "direction"_a,
-               "reweighting"_a);
+               "reweighting"_a, "always"_a = false);
     module.def("gbp_sweep_adjoint", &gbpn::bind_sweep_adjoint, nb::kw_only(), "inputs"_a, "after"_a,
-               "cotangents"_a, "gradients"_a, "direction"_a, "reweighting"_a);
+               "cotangents"_a, "gradients"_a, "direction"_a, "reweighting"_a, "always"_a = false);
     module.def("gbp_nonlocal_step", &gbpn::bind_nonlocal_step, nb::kw_only(), "inputs"_a, "result"_a,
                "reweighting"_a, "threads"_a);
     module.def("gbp_nonlocal_step_adjoint", &gbpn::bind_nonlocal_step_adjoint, nb::kw_only(), "inputs"_a,

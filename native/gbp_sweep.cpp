@@ -10,6 +10,7 @@ template <class T, int E> struct Heard {
     T *slot[E][2], *saved[E][2];
     T *arriving[E][2];  // cavities of the line before, aligned to the receiver
     T *leaving[E][2];   // cavities of this line, aligned to the receiver in the next line
+    bool always;
 };
 
 template <class V, class T, int E>
@@ -22,14 +23,17 @@ GBPN_INLINE void hear(const Heard<T, E> &h, T rho, int64_t at, int64_t i, const 
         const V old_information = load<V>(h.slot[e][0] + at), old_precision = load<V>(h.slot[e][1] + at);
         const V weight = scale * load<V>(h.weight[e] + at);
         const V gain = weight / (weight + precision);
-        const V take = V{} + 1 - where_positive(old_precision, damping, V{});
+        const V keep = h.always ? damping : where_positive(old_precision, damping, V{});
+        const V take = V{} + 1 - keep;
         const V share = take * gain;
         V new_information = share * (information + precision * load<V>(h.difference[e] + at));
         V new_precision = share * precision;
         new_information = new_information + (1 - take) * old_information;
         new_precision = new_precision + (1 - take) * old_precision;
-        new_information = where_positive(precision, new_information, old_information);
-        new_precision = where_positive(precision, new_precision, old_precision);
+        const V silent_information = h.always ? keep * old_information : old_information;
+        const V silent_precision = h.always ? keep * old_precision : old_precision;
+        new_information = where_positive(precision, new_information, silent_information);
+        new_precision = where_positive(precision, new_precision, silent_precision);
         if (h.saved[e][0]) {
             store(h.saved[e][0] + at, old_information);
             store(h.saved[e][1] + at, old_precision);
@@ -75,6 +79,7 @@ template <class T, int E> void vertical(const Sweep<T> &s) {
         }
     }
     h.damping = s.edge.damping;
+    h.always = s.always;
     const T rho = s.reweighting;
     Cavities<T, E> cavities{s.scratch, line_stride(s.width)};
     clear(s.scratch, 4 * E * cavities.stride);
@@ -208,6 +213,7 @@ template <class T, int E> void horizontal(const Sweep<T> &s) {
                 }
             }
             h.damping = columns.panel.line(columns.damping0, c);
+            h.always = s.always;
             cavities.next(h);
             along<T>(rows, [&](auto pack, int64_t i) {
                 using V = decltype(pack);

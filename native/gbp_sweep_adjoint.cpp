@@ -30,6 +30,7 @@ template <class T, int E> struct Answer {
     const T *cavity[E][2];        // of the line before, aligned to the receiver
     const T *grad_leaving[E][2];  // cotangent of this line's cavities, aligned to this line
     T *grad_arriving[E][2];       // receives that of the line before, aligned to the receiver
+    bool always;
 };
 
 // With F the cotangent of a new message, g = w / (w + Λ), t = η + r·Λ (η, Λ: the sender's cavity), b the
@@ -51,10 +52,11 @@ GBPN_INLINE void answer(const Answer<T, E> &a, T rho, int64_t at, int64_t i, con
         const V total = weight + precision, safe = where_positive(total - tiny<T>, total, V{} + tiny<T>);
         const V inverse = one / where_positive(precision, safe, one);
         const V gain = weight * inverse, t = information + difference * precision;
-        const V keep = where_positive(old_precision, damping, V{});
+        const V keep = a.always ? damping : where_positive(old_precision, damping, V{});
         const V slope =
             f_information * (old_information - gain * t) + f_precision * (old_precision - gain * precision);
-        grad_damping += where_positive(precision, where_positive(old_precision, slope, V{}), V{});
+        const V damped = where_positive(precision, where_positive(old_precision, slope, V{}), V{});
+        grad_damping += a.always ? slope : damped;
         const V en = where_positive(precision, (1 - keep) * f_information, V{});
         const V ln = where_positive(precision, (1 - keep) * f_precision, V{});
         const V through = (en * t + ln * precision) * inverse;
@@ -67,8 +69,9 @@ GBPN_INLINE void answer(const Answer<T, E> &a, T rho, int64_t at, int64_t i, con
         store(a.grad_difference[e] + at, grad_difference);
         store(a.grad_arriving[e][0] + i, gain * en);
         store(a.grad_arriving[e][1] + i, gain * (ln + difference * en - through));
-        store(a.grad[e][0] + at, where_positive(precision, keep * f_information, f_information));
-        store(a.grad[e][1] + at, where_positive(precision, keep * f_precision, f_precision));
+        const V silent = a.always ? keep : V{} + 1;
+        store(a.grad[e][0] + at, where_positive(precision, keep, silent) * f_information);
+        store(a.grad[e][1] + at, where_positive(precision, keep, silent) * f_precision);
         if (a.slot[e][0]) {
             store(a.slot[e][0] + at, old_information);
             store(a.slot[e][1] + at, old_precision);
@@ -149,6 +152,7 @@ template <class T, int E> void vertical(const SweepAdjoint<T> &s) {
         }
     }
     a.damping = s.edge.damping;
+    a.always = s.always;
     a.grad_damping = s.grad_edge.damping;
     a.add_edges = s.grad_edge.add_edges;
     a.add_damping = s.grad_edge.add_damping;
@@ -291,6 +295,7 @@ template <class T, int E> struct Columns {
             }
         }
         a.damping = a.grad_damping = panel.line(damping0, c);
+        a.always = s.always;
         a.add_edges = a.add_damping = false;
         along<T>(rows, [&](auto pack, int64_t i) {
             using V = decltype(pack);

@@ -16,6 +16,7 @@ import torch
 from hypothesis import settings
 
 import goldens
+from second_device import as_one_operation, elsewhere
 
 settings.register_profile("gbpn", deadline=None)  # no test asserts a time
 settings.load_profile("gbpn")
@@ -78,6 +79,20 @@ def poisoned():
     assert torch.empty(1).isnan().all()
     yield
     torch.use_deterministic_algorithms(False)
+
+
+@pytest.fixture
+def second_device(monkeypatch: pytest.MonkeyPatch) -> str:
+    """The name of a device beside the CPU, the fastest while the test runs; see `second_device.py`."""
+    from gbpn.gbp import cpu, reference
+
+    name = elsewhere()
+    for place in ("kernels.backends", "evaluate.methods", "evaluate.evaluation"):
+        monkeypatch.setattr(f"gbpn.{place}.fastest_device", lambda: name)
+    for step in ("sweep", "nonlocal_step"):
+        quick = as_one_operation(getattr(cpu, step), getattr(reference, step))
+        monkeypatch.setattr(reference, step, quick)
+    return name
 
 
 @pytest.fixture

@@ -41,7 +41,9 @@ def gbp_infer_adjoint(
     checkpoints: bool,
     threads: int,
 ) -> None: ...
-def gbp_sweep(*, inputs: _Tensors, messages: _Tensors, direction: int, reweighting: float) -> None: ...
+def gbp_sweep(
+    *, inputs: _Tensors, messages: _Tensors, direction: int, reweighting: float, always: bool = False
+) -> None: ...
 def gbp_sweep_adjoint(
     *,
     inputs: _Tensors,
@@ -50,6 +52,7 @@ def gbp_sweep_adjoint(
     gradients: _Tensors,
     direction: int,
     reweighting: float,
+    always: bool = False,
 ) -> None: ...
 def gbp_nonlocal_step(*, inputs: _Tensors, result: _Tensors, reweighting: float, threads: int) -> None: ...
 def gbp_nonlocal_step_adjoint(

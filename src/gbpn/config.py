@@ -11,7 +11,7 @@ from typing import Any
 
 from gbpn.errors import InputError
 
-__all__ = ["CHOICES", "CONFIGS", "ModelConfig", "Start", "named"]
+__all__ = ["CHOICES", "CONFIGS", "PAPER_TEXT", "ModelConfig", "Start", "named"]
 
 _IMAGENET_MEAN, _IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 _KITTI_MEAN = (90.9950 / 255, 96.2278 / 255, 94.3213 / 255)
@@ -28,6 +28,11 @@ CHOICES: dict[str, tuple[Any, ...]] = {
     "neighbours": (4, 8),
     "depth_scale": ("metric", "median", "log"),
     "confidence": ("sum", "log"),
+    "damped": ("present", "always"),
+    "edge_sets": ("overlapping", "disjoint"),
+    "far_messages": ("summed", "by-edge"),
+    "second_start": ("carried", "empty"),
+    "attended": ("decoder", "encoder"),
     "loss": ("probability", "scale-free", "l2"),
 }
 """Allowed values of the fields that name one of several parts."""
@@ -100,6 +105,21 @@ class ModelConfig:
     """ρ of reweighted belief propagation; 1 is the paper."""
     confidence: str = "sum"
     """Confidence logit: belief precision ("sum") or its logarithm ("log"), plus the learned residual."""
+    damped: str = "present"
+    """Which local messages are damped: those that replace one ("present", as released), or each one, also
+    against an empty slot, and fading where the sender knows nothing ("always", the paper's Eq. 8)."""
+    edge_sets: str = "overlapping"
+    """Which messages the vertical sweeps write: all three of their side, so that diagonals are swept twice
+    ("overlapping", as released), or the middle one, so that an edge is in one set ("disjoint", the paper)."""
+    far_messages: str = "summed"
+    """Along learned edges: the whole belief of the sampled place, kept as a sum ("summed", as released), or a
+    message for each edge, without what the sender heard from its receiver ("by-edge", the paper's Eq. 5)."""
+    second_start: str = "carried"
+    """The second stage goes on from the first one's messages ("carried", as released) or from none ("empty",
+    the paper's Algorithm 1)."""
+    attended: str = "decoder"
+    """Features of the first stage that the second attends to: the decoder's (as released), or the "encoder"'s
+    (the paper's table)."""
     mirror: bool = False
     """Whether the mirrored image is completed too, and both answers averaged: twice the cost, and better only
     for weights that were trained on mirrored frames as well."""
@@ -196,6 +216,11 @@ class ModelConfig:
         if len(self.decoder_blocks) not in (0, 4):
             raise InputError(
                 f"config decoder_blocks must have four entries or none; got {self.decoder_blocks}"
+            )
+        if self.attended == "encoder" and self.second_stage == "refine":
+            raise InputError(
+                "config attended='encoder' is for second_stage='fusion': the narrow second stage reads the "
+                "decoder's features"
             )
         if self.upsampling == "smooth" and (self.heads != "trunk" or self.edges == "directed"):
             raise InputError(
@@ -333,6 +358,19 @@ _FREE = replace(
 
 _GBPN_2 = ModelConfig()
 _GBPN_1 = replace(_GBPN_2, name="gbpn-1", iterations=(5,))
+PAPER_TEXT: dict[str, Any] = {
+    "heads": "light",
+    "head_width": 40,
+    "damped": "always",
+    "edge_sets": "disjoint",
+    "far_messages": "by-edge",
+    "second_start": "empty",
+    "attended": "encoder",
+}
+"""What the paper's text says where the release differs. The width of the heads, which it leaves open, is the
+one that comes closest to its 39.03 M parameters and 62.58 G operations."""
+
+_GBPN_2_PAPER = replace(_GBPN_2, name="gbpn-2-paper", **PAPER_TEXT)
 _V3 = replace(
     _GBPN_1, name="v3", block="convolution", neighbours=4, dynamic=False, nonlocal_edges=0, iterations=(3,)
 )
@@ -347,7 +385,8 @@ CONFIGS: dict[str, ModelConfig] = {
         _GBPN_1,
         _GBPN_2,
         replace(_GBPN_2, name="gbpn-2-kitti", image_mean=_KITTI_MEAN, image_std=_KITTI_STD),
-        replace(_GBPN_2, name="gbpn-2-light", heads="light", head_width=40),
+        replace(_GBPN_2_PAPER, name="gbpn-1-paper", iterations=(5,)),
+        _GBPN_2_PAPER,
         _SMALL,
         replace(_SMALL, name="small-2", iterations=(3, 4), second_stage="refine"),
         replace(_SMALL, name="small-directed", edges="directed"),

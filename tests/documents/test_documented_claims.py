@@ -28,8 +28,8 @@ def test_one_dial_scales_every_width(name: str) -> None:
     """docs/model.md: `width=2` doubles whatever is a number of channels of the network."""
     config = named(name)
     doubled = config.overridden({"width": 2.0})
-    widths = [field.name for field in fields(ModelConfig) if "width" in field.name] + ["detail"]
-    assert len(widths) == 6
+    widths = [field.name for field in fields(ModelConfig) if "width" in field.name] + ["detail", "prior_head"]
+    assert len(widths) == 7
     for field in fields(ModelConfig):
         before, after = getattr(config, field.name), getattr(doubled, field.name)
         if field.name in widths:

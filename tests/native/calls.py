@@ -159,7 +159,11 @@ def sweep(m: Maker, adjoint: bool = False) -> Call:
         "difference": m.maps(b, edges),
         "damping": m.maps(b, 1),
     }
-    options = {"direction": m.rng.randrange(4), "reweighting": m.reweighting()}
+    options = {
+        "direction": m.rng.randrange(4),
+        "reweighting": m.reweighting(),
+        "always": m.rng.random() < 0.5,
+    }
     if not adjoint:
         return Call("gbp_sweep", {"inputs": inputs, "messages": m.space_pair("", b, 8)}, options)
     gradients = {n: m.tensor(*t.shape) for n, t in inputs.items()}

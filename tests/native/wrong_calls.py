@@ -186,8 +186,10 @@ WRONG_NUMBERS: dict[str, tuple[Any, ...]] = {
     **dict.fromkeys(
         ("least", "faintest", "unlike", "largest_step", "step"), (0.0, -1.0, math.nan, math.inf, "x", None)
     ),
-    **dict.fromkeys(("checkpoints", "pairs"), ("x", 2, None)),
+    **dict.fromkeys(("checkpoints", "pairs", "always"), ("x", 2, None)),
 }
+OPTIONAL = ("always",)
+"""Options that may be left out."""
 
 
 def number(call: Call, rng: random.Random) -> bool:
@@ -196,7 +198,7 @@ def number(call: Call, rng: random.Random) -> bool:
     name = rng.choice(list(call.options))
     taped = call.groups.get("outcome", {}).get("tape") is not None
     choice = rng.random()
-    if choice < 0.1:
+    if choice < 0.1 and name not in OPTIONAL:
         del call.options[name]
     elif choice < 0.2:
         call.options["extra"] = 1

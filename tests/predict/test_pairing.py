@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -14,6 +13,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from PIL import Image
 
 import gbpn
 from gbpn.errors import InputError
@@ -166,8 +166,13 @@ def frames(scene: Path) -> Path:
     return scene
 
 
-def touched(path: Path) -> dict[str, object]:
-    os.utime(path, (5, 5))
+def darker(path: Path) -> dict[str, object]:
+    Image.fromarray(np.asarray(Image.open(path)) // 2).save(path)
+    return {}
+
+
+def farther(path: Path) -> dict[str, object]:
+    np.save(path, np.load(path) * 1.1)
     return {}
 
 
@@ -180,8 +185,8 @@ CHANGES: dict[str, Callable[[Path, gbpn.DepthCompleter], dict[str, object]]] = {
     "outliers": lambda _, c: {"completer": gbpn.DepthCompleter(c.model, outliers="keep")},
     "iterations": lambda _, c: {"completer": gbpn.DepthCompleter(c.model, iterations=(2, 2))},
     "solver": lambda _, c: {"completer": gbpn.DepthCompleter(c.model, solver="exact")},
-    "image": lambda folder, _: touched(folder / "color" / "a.png"),
-    "measurements": lambda folder, _: touched(folder / "depth" / "a.npy"),
+    "image": lambda folder, _: darker(folder / "color" / "a.png"),
+    "measurements": lambda folder, _: farther(folder / "depth" / "a.npy"),
 }
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from gbpn.camera import pinhole as camera
 from gbpn.errors import InputError
 from gbpn.sample import Sample
-from gbpn.sensors import corruption, patterns, sampling
+from gbpn.sensors import corruption, patterns, sampling, selections
 
 
 def scene(height: int = 48, width: int = 64, seed: int = 0, known: float = 0.8) -> Sample:
@@ -48,7 +48,7 @@ def test_a_pattern_keeps_values_and_depends_on_its_seed_only(spec: str, size: tu
     assert torch.equal(first, again)
     assert torch.equal(sample.target, before), "the input was changed"
     kept = first > 0
-    if spec.startswith(("tof", "blocks")):
+    if spec.startswith(("tof", "blocks", "centres")):
         low, high = before[before > 0].min(), before.max()
         assert bool(((first[kept] >= low - 1e-5) & (first[kept] <= high + 1e-5)).all())
     else:
@@ -201,3 +201,25 @@ def test_a_wrong_spec_is_explained(spec: str) -> None:
 def test_lines_must_divide_sixty_four() -> None:
     with pytest.raises(InputError, match="divide 64"):
         patterns.elevation_lines(torch.ones(1, 4, 4), torch.eye(3), 48)
+
+
+def test_selections_keep_what_their_names_say() -> None:
+    rng = np.random.default_rng(0)
+    sparse = torch.from_numpy(rng.uniform(1, 9, (1, 40, 60)).astype(np.float32))
+    near = selections.nearest_share(sparse, 0.25)
+    assert float((near > 0).float().mean()) == pytest.approx(0.25, abs=0.01)
+    assert near[near > 0].max() < sparse[near == 0].min()
+    side = selections.one_side(sparse, rng, 0.3)
+    assert float((side > 0).float().mean()) == pytest.approx(0.3, abs=0.02)
+    corner = selections.one_corner(sparse, rng, 0.5)[0] > 0
+    assert int(corner.sum()) == 20 * 30
+    assert corner[[0, 0, -1, -1], [0, -1, 0, -1]].sum() == 1
+    image = torch.zeros(3, 40, 60)
+    image[:, :, 30:] = torch.rand(3, 40, 30)
+    assert not selections.dark_points(sparse, rng, image, 100)[..., 45:].any()
+    textured = selections.textured_points(sparse, rng, image, 100)
+    assert int((textured > 0).sum()) == 100
+    assert not textured[..., :29].any()
+    lines = selections.rows(sparse, rng, 4)[0] > 0
+    assert lines.any(1).sum() == 4
+    assert (lines.all(1) == lines.any(1)).all()

@@ -17,10 +17,11 @@ pytest.importorskip("embreex")
 pytest.importorskip("numba")
 
 from gbpn.errors import DatasetError
+from gbpn.worlds.assembly import Assembly
+from gbpn.worlds.painting import SIZE
 from gbpn.worlds.scene import Mesh, SceneBuilder
 from gbpn.worlds.sensing.rig import measure
 from gbpn.worlds.sensing.sight import Sight
-from gbpn.worlds.streets.assembly import Assembly
 from gbpn.worlds.streets.cars import KINDS, car
 from gbpn.worlds.streets.course import Course
 from gbpn.worlds.streets.daylight import WEATHERS, daylight, hazed
@@ -31,7 +32,7 @@ from gbpn.worlds.streets.houses import drawn
 from gbpn.worlds.streets.palette import Palette
 from gbpn.worlds.streets.plants import tree
 from gbpn.worlds.streets.street import Street, build
-from gbpn.worlds.streets.textures import COUNTS, SIZE, TILES, pictures
+from gbpn.worlds.streets.textures import COUNTS, TILES, pictures
 from gbpn.worlds.streets.viewing import car_intrinsics, viewpoint
 from gbpn.worlds.surfaces import Skin
 from gbpn.worlds.tracing import Tracer

@@ -173,10 +173,12 @@ def _status(field: str) -> int:
 
 def _inside(model: GBPN, name: str) -> str:
     """What `total_ms` times, in words."""
+    name, _, precision = name.partition(":")
     weights = "random weights" if name in CONFIGS else f"weights {name!r}"
     return (
-        f"{model.config.name}, {weights}, convolutions in {model.precision}; depth and confidence of an "
-        f"image with {POINTS} measurements, all {model.config.stages} stages, without the check of the sigmas"
+        f"{model.config.name}, {weights}, convolutions in {precision or 'float32'}; depth and confidence of "
+        f"an image with {POINTS} measurements, all {model.config.stages} stages, without the check "
+        "of the sigmas"
     )
 
 

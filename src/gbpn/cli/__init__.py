@@ -23,6 +23,7 @@ from gbpn.cli import (
     studio,
     suggest,
     train,
+    worlds,
 )
 from gbpn.cli.arguments import with_whole_points
 from gbpn.errors import GbpnError
@@ -61,6 +62,7 @@ app.command("serve", rich_help_panel=_USE)(studio.serve)
 app.command("info", rich_help_panel=_MODELS)(info.info)
 app.command("eval", rich_help_panel=_MODELS)(eval.evaluate)
 app.command("train", rich_help_panel=_MODELS)(train.train)
+app.command("worlds", rich_help_panel=_MODELS)(worlds.worlds)
 app.command("convert", rich_help_panel=_MODELS)(convert.convert)
 app.command("export", rich_help_panel=_MODELS)(export.export)
 app.add_typer(bench.app, name="bench", rich_help_panel=_MODELS)

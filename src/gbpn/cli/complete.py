@@ -59,6 +59,7 @@ def complete(
     confidence: options.Confidence = None,
     depth_camera: options.DepthCamera = None,
     depth_extrinsics: options.DepthExtrinsics = None,
+    prior: options.Prior = None,
     rerun: options.Rerun = None,
     merge: options.Merge = None,
     workers: options.Workers = 1,
@@ -93,7 +94,9 @@ def complete(
         calibration=calib,
         confidence=confidence,
         depth_extrinsics=depth_extrinsics,
+        prior=prior,
     )
+    arguments.require_prior(image, prior, how)
     pairing = _pairing(pair, by_order, tolerance)
     if merge is not None:
         require_merging(merge, image, sparse, elsewhere=distributed is not None)
@@ -130,7 +133,7 @@ def complete(
             units,
             rectified,
         )
-        sensor = _rated(sensor, sigma, confidence, depth_camera, depth_extrinsics)
+        sensor = _rated(sensor, sigma, confidence, depth_camera, depth_extrinsics, prior)
         limit, files = _trust(max_sigma, also)
         for notice in told:
             console.print(f"[yellow]note:[/] {plain(notice)}")
@@ -314,8 +317,9 @@ def _rated(
     confidence: Path | None,
     depth_camera: str | None,
     depth_extrinsics: Path | None,
+    prior: Path | None,
 ) -> Sensor:
-    """The sensor with what is known of its measurements."""
+    """The sensor with what is known of its measurements, and of the scene."""
     from dataclasses import replace
 
     from gbpn.inputs.measurements import parse_sigma
@@ -329,6 +333,7 @@ def _rated(
         confidence=confidence,
         depth_camera=parse_intrinsics(depth_camera),
         depth_extrinsics=depth_extrinsics,
+        prior=prior,
     )
 
 

@@ -26,6 +26,7 @@ EXTRAS = {
     "solvers": ("pyamg",),
     "rerun": ("rerun-sdk",),
     "scale": ("ray", "pyarrow"),
+    "worlds": ("embreex", "numba"),
 }
 """Packages of each extra that users choose, and `_PURPOSE` …"""
 _PURPOSE = {
@@ -40,6 +41,7 @@ _PURPOSE = {
     "solvers": "infer(solver='amg')",
     "rerun": "recordings for the rerun viewer",
     "scale": "buckets, manifests, tar shards, gbpn complete --distributed ray",
+    "worlds": "drawn rooms and streets",
 }
 """… what it is for."""
 _MARKS = {"good": "[green]✓[/]", "optional": "[dim]–[/]", "bad": "[red]✗[/]"}

@@ -37,6 +37,7 @@ __all__ = [
     "Pack",
     "Pair",
     "Points",
+    "Prior",
     "Rectified",
     "Rerun",
     "RetryFailed",
@@ -216,6 +217,14 @@ DepthExtrinsics = Annotated[
     Path | None,
     typer.Option(
         rich_help_panel=_CAMERA, help="File with the 3×4 or 4×4 matrix depth camera to colour camera."
+    ),
+]
+Prior = Annotated[
+    Path | None,
+    typer.Option(
+        rich_help_panel=_MEASUREMENTS,
+        help="Another network's depth map of the image (.npy, .npz, .png, .tiff, .exr; any size, no metres "
+        "needed), or a folder of them.",
     ),
 ]
 Rerun = Annotated[

@@ -1,6 +1,7 @@
 """A pool of many small datasets in one layout, each scene with its own camera and role.
 
     ROOT/<dataset>/<scene>/meta.json      K, depth_scale, role; per_frame.<name>.K where cameras differ
+    ROOT/<dataset>/<scene>/camera/*.json  K of each frame, where meta.json has none
     ROOT/<dataset>/<scene>/color/*.jpg
     ROOT/<dataset>/<scene>/depth/*.png    depth cameras: 16-bit, 0 = missing
     ROOT/<dataset>/<scene>/{lidar_raw,lidar_filtered,ring,gt_accum}/*.png    LiDAR scenes, instead of depth/
@@ -69,7 +70,7 @@ class Scene:
         """Folders of further depth maps beside `depth/`."""
         if self.is_lidar:
             return []
-        other = ("color", "depth", "ring")
+        other = ("camera", "color", "depth", "ring")
         return sorted(p.name for p in self.folder.iterdir() if p.is_dir() and p.name not in other)
 
     @property
@@ -80,6 +81,8 @@ class Scene:
         path = self.folder / "meta.json"
         with reading(path, "JSON file", "K of 3×3 numbers"):
             matrix = self.meta.get("per_frame", {}).get(frame, {}).get("K", self.meta.get("K"))
+            if matrix is None and (own := self.folder / "camera" / f"{frame}.json").is_file():
+                path, matrix = own, json.loads(own.read_text(encoding="utf-8")).get("K")
             if matrix is None or np.shape(matrix) != (3, 3):
                 raise DatasetError(f"{path}: K must be a 3×3 matrix; got {shown(matrix)}")
             return intrinsics_of(np.asarray(matrix, dtype=np.float64))

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from gbpn.engine.session import Session
 from gbpn.errors import InputError
-from gbpn.gbp import Inference, Messages, infer
+from gbpn.gbp import Inference, Messages, Scheme, infer
 from gbpn.mrf import MRF
 
 __all__ = ["Listening", "Still", "exact", "film", "first_stage", "listening"]
@@ -114,6 +114,7 @@ def _again(
         nonlocal_steps=pipeline.config.nonlocal_steps,
         backend=pipeline.backend,
         reweighting=pipeline.config.reweighting,
+        scheme=Scheme.of(pipeline.config),
         record=record,
         check=False,
     )

@@ -21,11 +21,11 @@ from rich.table import Table
 from gbpn.datasets import VoidDataset, open_dataset
 from gbpn.datasets.void import DEPTH_RANGE as VOID_RANGE
 from gbpn.errors import GbpnError, InputError
-from gbpn.evaluate import ablation, acceptance, published, runtime, suites
+from gbpn.evaluate import ablation, acceptance, priors, published, runtime, suites, trust
 from gbpn.evaluate.figures import contact_sheets, frame_rows, propagation, reaches
 from gbpn.evaluate.methods import BASELINES, distinct, method_entry, weight_entries
 from gbpn.evaluate.page import Picture, page
-from gbpn.evaluate.plots import all_plots
+from gbpn.evaluate.plots import all_plots, reliability
 from gbpn.evaluate.report import Report, rows
 from gbpn.evaluate.run import Line, Plan, run
 from gbpn.evaluate.settings import Setting
@@ -132,10 +132,27 @@ def _extras(plan: Plan, suite: suites.Suite, report: Report) -> tuple[dict[str, 
         return {title: table for title, table, _ in found}, [drawn for _, _, drawn in found]
     if suite.surfaces:
         return {"depth-like maps": depth_maps(plan)}, []
-    if suite.judged:
+    if suite.name == "prior":
+        return priors.tables(plan), []
+    if suite.judge is not None:
         learned = [entry.name for entry in plan.entries if entry.kind == "weights"]
-        return acceptance.tables(report.rows, learned), []
+        return dict(suite.judge(report.rows, learned)), _reliability(report) if suite.trust else []
     return {}, []
+
+
+def _reliability(report: Report) -> list[Picture]:
+    """Observed over stated share of all settings of every method that states a σ."""
+    out = []
+    for name in dict.fromkeys(row.method for row in report.rows):
+        own = [row for row in report.rows if row.method == name and "calibration" in row.table.curves()]
+        if own:
+            caption = (
+                f"{name}: share of the truth within the stated intervals, a line for each setting. "
+                "Below the diagonal, sigma is too small. Bold: the mean of all of them."
+            )
+            drawn = reliability(trust.reliability(own))
+            out.append(Picture(name=f"reliability_{name}", caption=caption, data=drawn, section="Plots"))
+    return out
 
 
 def _frames_of(plan: Plan) -> list[str]:
@@ -201,7 +218,7 @@ def _write_page(
         for name, caption, data in ([] if suite.judged else all_plots(report, suite.axis, suite.metric))
     ]
     shown += drawn
-    if request.pictures and suite.judged:
+    if request.pictures and suite.judged and not suite.trust:
         shown += [sheet for name in acceptance.LOOKED_AT for sheet in frame_rows(plan, report, name)]
     elif request.pictures and not drawn:
         shown += contact_sheets(plan, report) + propagation(plan, report, request.pixels)
@@ -242,6 +259,7 @@ def _make_plan(request: Request, suite: suites.Suite) -> Plan:
         limit=request.limit,
         batch=request.batch,
         surfaces=suite.surfaces,
+        trust=suite.trust,
     )
 
 

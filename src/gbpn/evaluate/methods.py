@@ -13,11 +13,12 @@ from typing import Any
 
 import torch
 
+from gbpn.answer import CompletedDepth
 from gbpn.baselines import METHODS, Method
 from gbpn.distribution import DepthDistribution, stacked
 from gbpn.engine import Engine
 from gbpn.errors import InputError
-from gbpn.evaluate import handmade
+from gbpn.evaluate import handmade, spread
 from gbpn.evaluate.settings import Setting
 from gbpn.files.guard import reading
 from gbpn.formats.arrays import read_npy
@@ -48,6 +49,7 @@ __all__ = [
 _HANDMADE: dict[str, Callable[..., DepthDistribution]] = {
     "diebel_thrun": handmade.diebel_thrun,
     "gbp_handmade": handmade.gbp_handmade,
+    "spread": spread.spread,
 }
 BASELINES = (*METHODS, *_HANDMADE)
 """Names of all methods that need no weights."""
@@ -227,7 +229,7 @@ def _model(spec: str, outliers: str) -> Predictor:
         answering = (
             replace(plain, iterations=iterations) if iterations and isinstance(plain, Pipeline) else plain
         )
-        return answering.seen(answering.look(image, camera), SparseDepth(depth=sparse))
+        return answering.seen(answering.look(image, camera), SparseDepth(depth=sparse)).plain()
 
     return complete
 
@@ -237,9 +239,20 @@ def _completer(spec: str) -> Predictor:
     completer = DepthCompleter.from_pretrained(spec)
 
     def complete(samples: Sequence[Sample], setting: Setting) -> DepthDistribution:
+        if setting.one_by_one:
+            return stacked([_one_by_one_added(completer, s).distribution for s in samples])
         return stacked([completer.complete(_inputs(s, setting)).distribution for s in samples])
 
     return complete
+
+
+def _one_by_one_added(completer: DepthCompleter, sample: Sample) -> CompletedDepth:
+    """What a session says that was looked at after every single measurement."""
+    session = completer.session(sample.image, sample.intrinsics)
+    for y, x in torch.nonzero(measured(sample.sparse[0])).tolist():
+        session.add(x, y, float(sample.sparse[0, y, x]))
+        session.quick_depth()
+    return session.result
 
 
 def _inputs(sample: Sample, setting: Setting) -> FrameInputs:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["all_plots", "calibration", "label", "sparsification"]
+__all__ = ["all_plots", "calibration", "label", "reliability", "sparsification"]
 
 _INK, _FAINT = "#222222", "#9a9a9a"
 _PALETTE = (
@@ -28,6 +28,8 @@ _PALETTE = (
     "#17a589",
     "#b03a70",
 )
+_NAMED = 6
+"""Lines of a reliability plot that have a name."""
 _LOGARITHMIC = ("points", "lines")
 """Axes along which equal ratios are equal steps."""
 
@@ -179,6 +181,27 @@ def calibration(rows: Sequence[Row]) -> bytes:
             label=row.method,
         )
     axes.set_xlabel("nominal interval")
+    axes.set_ylabel("share of truths inside")
+    axes.set_xlim(0, 1)
+    axes.set_ylim(0, 1)
+    axes.legend(frameon=False, fontsize=8)
+    return _png(figure)
+
+
+def reliability(curves: dict[str, list[float]]) -> bytes:
+    """Observed over stated share, a line for each setting and a bold one for their mean; the settings that
+    are farthest from the diagonal at 90 % have their names."""
+    figure, axes = _figure(6.4, 4.8)
+    axes.plot([0, 1], [0, 1], color=_FAINT, ls="--", lw=1)
+    place = LEVELS.index(0.9)
+    farthest = sorted(curves, key=lambda name: -abs(curves[name][place] - LEVELS[place]))[:_NAMED]
+    for name, shares in curves.items():
+        named = name in farthest
+        colour = _PALETTE[farthest.index(name) % len(_PALETTE)] if named else _FAINT
+        axes.plot(LEVELS, shares, color=colour, lw=1.2 if named else 0.7, label=name if named else None)
+    mean = [sum(shares) / len(curves) for shares in zip(*curves.values(), strict=True)]
+    axes.plot(LEVELS, mean, color=_INK, lw=2.4, label="mean")
+    axes.set_xlabel("stated share")
     axes.set_ylabel("share of truths inside")
     axes.set_xlim(0, 1)
     axes.set_ylim(0, 1)

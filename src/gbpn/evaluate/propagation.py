@@ -14,7 +14,7 @@ from torch.nn.functional import avg_pool2d, max_pool2d
 
 from gbpn.errors import InputError
 from gbpn.evaluate import handmade
-from gbpn.gbp import Inference, infer
+from gbpn.gbp import Inference, Scheme, infer
 from gbpn.measurements.validity import measured
 from gbpn.model.models import GBPN
 from gbpn.model.pipeline import SparseDepth
@@ -96,6 +96,7 @@ def steps(sample: Sample, model: GBPN | None = None, iterations: int | None = No
         iterations=iterations or min(model.config.iterations[0], 2),
         nonlocal_steps=model.config.nonlocal_steps,
         reweighting=model.config.reweighting,
+        scheme=Scheme.of(model.config),
         record=True,
         backend="reference",
     )

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeGuard
 
@@ -56,6 +57,8 @@ class Plan:
     """At most this many frames, spread evenly over the dataset."""
     surfaces: bool = False
     """Whether normals, edges and patterns are measured too."""
+    trust: bool = False
+    """Whether intervals are held against the truth by place too, see `gbpn.metrics.trust`."""
     batch: int = 1
     """Frames given to a method at once; changes speed, not numbers."""
 
@@ -164,7 +167,9 @@ class Worker:
         ready: dict[tuple[int, ...], list[tuple[Sample, frozenset[int]]]] = {}
         for (index, name), missing in zip(task.frames, task.missing, strict=True):
             try:
-                sample = setting.measure(self.datasets[setting.data].load(index), task.seed)
+                dataset = self.datasets[setting.data]
+                sample = setting.measure(dataset.load(index), task.seed)
+                sample = setting.pictured(sample, partial(_another, dataset, index))
                 if sample.target is None:
                     raise InputError("no ground truth to compare with")
                 ready.setdefault(tuple(sample.image.shape), []).append((sample, missing))
@@ -199,6 +204,7 @@ class Worker:
             std=answer.std.cpu() if answer.calibrated else None,
             cameras=torch.stack([sample.intrinsics for sample in samples]) if self.plan.surfaces else None,
             names=[f"{sample.name}#{task.seed}" for sample in samples],
+            measurements=torch.stack([sample.sparse for sample in samples]) if self.plan.trust else None,
         )
         return [
             self._line(task, sample.name, entry)
@@ -218,6 +224,11 @@ class Worker:
             "method": self.plan.entries[entry].name,
         }
         return line if error is None else line | {"error": f"{type(error).__name__}: {error}"}
+
+
+def _another(dataset: Dataset, index: int) -> Sample:
+    """The frame half a list away."""
+    return dataset.load((index + len(dataset) // 2) % len(dataset))
 
 
 _worker: Worker | None = None
@@ -274,6 +285,7 @@ def _identity(plan: Plan, names: list[str]) -> dict[str, Any]:
         "frames": hashlib.sha256("\n".join(names).encode()).hexdigest(),
         "methods": {entry.name: entry.identity for entry in plan.entries},
         **({"surfaces": True} if plan.surfaces else {}),
+        **({"trust": True} if plan.trust else {}),
     }
 
 

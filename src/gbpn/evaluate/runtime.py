@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from gbpn.gbp import infer
+from gbpn.gbp import Scheme, infer
 from gbpn.model import cost
 from gbpn.model.models import GBPN, Model
 from gbpn.model.pipeline import SparseDepth
@@ -48,10 +48,12 @@ def split(model: Model, sample: Sample, repeats: int = _REPEATS) -> dict[str, An
                 nonlocal_steps=model.config.nonlocal_steps,
                 backend=model.backend,
                 reweighting=model.config.reweighting,
+                scheme=Scheme.of(model.config),
                 check=False,
             )
             propagation += _least(once, repeats, device)
-            messages = stage.inference.messages
+            carried = model.config.second_start == "carried"
+            messages = stage.inference.messages if carried else None
     return {
         "size": f"{sample.image.shape[1]}×{sample.image.shape[2]}",
         "milliseconds": round(1000 * total, 2),
@@ -68,15 +70,14 @@ def split(model: Model, sample: Sample, repeats: int = _REPEATS) -> dict[str, An
 
 
 def _least(work: Callable[[], Any], repeats: int, device: torch.device) -> float:
-    """Seconds of the fastest of `repeats` runs after one to warm up."""
-    work()
+    """Seconds of the fastest of `repeats` runs after one to warm up, until the device is idle."""
     best = float("inf")
-    for _ in range(repeats):
+    for run in range(1 + repeats):
         start = time.perf_counter()
         work()
         if device.type == "cuda":
             torch.cuda.synchronize(device)
-        best = min(best, time.perf_counter() - start)
+        best = min(best, time.perf_counter() - start) if run else best
     return best
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
+import torch
 from torch.nn.functional import interpolate
 
 from gbpn.engine import resizing
@@ -18,9 +20,11 @@ from gbpn.sensors import patterns
 from gbpn.sensors.corruption import relative_noise
 from gbpn.sensors.sampling import sparsify
 
-__all__ = ["Setting"]
+__all__ = ["PICTURES", "Setting"]
 
 _DEFAULT_POINTS = 500
+PICTURES = ("", "black", "other")
+"""What the picture of a frame may be replaced by."""
 _DENSE = 0.5
 """Share of pixels with a target from which on it counts as dense."""
 
@@ -50,6 +54,10 @@ class Setting:
     """What tables call it instead of naming its values."""
     weights_only: bool = False
     """Whether methods without weights are left out."""
+    picture: str = ""
+    """"black", or "other": the picture of another frame in place of this one's."""
+    one_by_one: bool = False
+    """Whether weights get the measurements through a session, one after the other."""
 
     def __post_init__(self) -> None:
         given = [name for name in ("points", "lines", "pattern") if getattr(self, name) is not None]
@@ -57,6 +65,8 @@ class Setting:
             raise InputError(f"give one of points, lines and pattern; got {' and '.join(given)}")
         if not 0 < self.scale <= 1:
             raise InputError(f"scale is a share in (0, 1], 0.5 for half the sides; got {self.scale}")
+        if self.picture not in PICTURES:
+            raise InputError(f"picture must be one of {', '.join(PICTURES)}; got {self.picture!r}")
         if not 0 <= self.noise < 1:
             raise InputError(f"noise is a share in [0, 1), 0.02 for 2 %; got {self.noise}")
         for name in ("points", "lines", "iterations", "frames"):
@@ -69,7 +79,7 @@ class Setting:
         if self.name:
             return {"name": self.name}
         silent = ("data", "frames", "name", "weights_only")
-        usual = {"noise": 0, "scale": 1}
+        usual = {"noise": 0, "scale": 1, "picture": "", "one_by_one": False}
         own = {k: v for k, v in asdict(self).items() if k not in silent and v != usual.get(k)}
         return dict(self.data) | own
 
@@ -91,6 +101,16 @@ class Setting:
         if self.noise:
             placed = replace(placed, sparse=relative_noise(placed.sparse, rng, self.noise))
         return placed if self.scale == 1 else _reduced(placed, self.scale)
+
+    def pictured(self, sample: Sample, other: Callable[[], Sample]) -> Sample:
+        """The sample with the picture that it is judged with; `other` loads another frame."""
+        if self.picture == "black":
+            return replace(sample, image=torch.zeros_like(sample.image))
+        if self.picture == "other":
+            size = (sample.image.shape[1], sample.image.shape[2])
+            image = interpolate(other().image[None], size=size, mode="bilinear", antialias=True)[0]
+            return replace(sample, image=image)
+        return sample
 
     def _place(self, sample: Sample, rng: np.random.Generator, seed: int) -> Sample:
         if self.pattern is not None:

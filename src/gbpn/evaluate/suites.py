@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from gbpn.errors import InputError
-from gbpn.evaluate import acceptance
+from gbpn.evaluate import acceptance, trust
+from gbpn.evaluate.report import Row
 from gbpn.evaluate.settings import Setting
 
 __all__ = ["FAST", "POINTS", "SUITES", "Suite", "suite"]
@@ -42,8 +45,15 @@ class Suite:
     """Whether weights run as `gbpn complete` runs them, see `methods.Entry.as_used`."""
     surfaces: bool = False
     """Whether normals, edges and patterns are measured too, and the depth-like map by itself."""
-    judged: bool = False
-    """Whether `acceptance.tables` take the place of the table of errors on the screen."""
+    judge: Callable[[Sequence[Row], Iterable[str]], dict[str, list[dict[str, Any]]]] | None = None
+    """Makes tables of the rows and the names of the weights, in place of the table of errors."""
+    trust: bool = False
+    """Whether intervals are held against the truth by place too."""
+
+    @property
+    def judged(self) -> bool:
+        """Whether tables of its own take the place of the table of errors on the screen."""
+        return self.judge is not None
 
 
 SUITES: dict[str, Suite] = {
@@ -112,7 +122,17 @@ SUITES: dict[str, Suite] = {
             needs_weights=True,
             published=False,
             as_used=True,
-            judged=True,
+            judge=acceptance.tables,
+        ),
+        Suite(
+            name="trust",
+            about="Whether sigma holds where nothing was measured: 90 % intervals by setting and by place.",
+            settings=trust.SETTINGS,
+            methods=("spread",),
+            published=False,
+            as_used=True,
+            judge=trust.tables,
+            trust=True,
         ),
         Suite(
             name="sizes",
@@ -122,7 +142,7 @@ SUITES: dict[str, Suite] = {
             needs_weights=True,
             published=False,
             as_used=True,
-            judged=True,
+            judge=acceptance.tables,
         ),
         Suite(
             name="sharpness",
@@ -132,6 +152,15 @@ SUITES: dict[str, Suite] = {
             methods=("linear",),
             published=False,
             surfaces=True,
+        ),
+        Suite(
+            name="prior",
+            about="What another network's depth map brings and costs: good and wrong ones from the truth.",
+            settings=tuple(Setting(points=n) for n in (1, 10, 50, 500)),
+            axis="points",
+            methods=("none",),
+            needs_weights=True,
+            published=False,
         ),
         Suite(
             name="confidence",

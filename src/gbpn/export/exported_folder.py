@@ -55,6 +55,11 @@ def export(
         raise InputError(
             f"{model.config.name!r} cannot be exported: a model with a field is needed, and mirror=False"
         )
+    if changed := _as_in_the_text(model.config):
+        raise InputError(
+            f"{model.config.name!r} cannot be exported: what runs exported folders passes messages as the "
+            f"release does, and this model has {changed}; use it in torch"
+        )
     if size is not None and min(size) < SMALLEST_SIDE:
         raise InputError(f"size must be at least {SMALLEST_SIDE}×{SMALLEST_SIDE}; got {size[0]}×{size[1]}")
     folder = Path(folder)
@@ -89,6 +94,13 @@ def smallest_multiple(config: ModelConfig) -> int:
     if config.stages == 2 and config.second_stage == "refine":
         needed += [config.window << level for level, units in enumerate(config.refine_units, 1) if units]
     return -(-max(needed) // MULTIPLE)
+
+
+def _as_in_the_text(config: ModelConfig) -> str:
+    """The choices of the paper's text that an exported folder would not follow."""
+    usual = ModelConfig()
+    names = ("damped", "edge_sets", "far_messages", "second_start")
+    return ", ".join(f"{n}={getattr(config, n)!r}" for n in names if getattr(config, n) != getattr(usual, n))
 
 
 def _write_pure(

@@ -27,6 +27,7 @@ def sweep(
     *,
     direction: int,
     reweighting: float = 1.0,
+    always: bool = False,
 ) -> Gaussian:
     """One serial sweep; see `gbpn.gbp.reference.sweep`."""
     information, precision = torch.ops.gbpn.sweep(
@@ -39,6 +40,7 @@ def sweep(
         damping,
         direction,
         reweighting,
+        always,
     )
     return Gaussian(information, precision)
 

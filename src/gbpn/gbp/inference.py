@@ -10,6 +10,8 @@ from torch import Tensor
 
 from gbpn.errors import BackendError, InputError
 from gbpn.gaussian import Gaussian
+from gbpn.gbp import edge_messages
+from gbpn.gbp.scheme import RELEASED, Scheme
 from gbpn.gbp.state import Inference, Messages, Snapshot
 from gbpn.kernels.backends import COMPILED, TRITON, require_backend
 from gbpn.mrf import DIRECTIONS, MRF, LocalEdges, NonLocalEdges
@@ -29,6 +31,7 @@ def infer(
     solver: str = "gbp",
     variances: bool = False,
     reweighting: float = 1.0,
+    scheme: Scheme = RELEASED,
     backward: str = "tape",
     record: bool = False,
     check: bool = True,
@@ -42,6 +45,7 @@ def infer(
                  (no messages, no iterations; learned edges only with nonlocal_steps=0)
     variances    exact solvers only: marginal instead of conditional precision, see `gbpn.gbp.exact`
     reweighting  ρ: edges count w/ρ and beliefs sum ρ·messages; 1 is the paper
+    scheme       where the paper's text and the release pass messages differently, see `Scheme`
     backward     what cpu keeps for gradients, per pixel and iteration in float32 with 3 edges, 4 steps:
                  "tape" 128 bytes (96 without learned edges), "recompute" 72 bytes and one more forward pass
     record       keep the belief after every sweep (slow; for pictures)
@@ -51,7 +55,7 @@ def infer(
     if check:
         mrf.check()
         if messages is not None:
-            messages.check(mrf)
+            messages.check(mrf, scheme)
     if not reweighting > 0:
         raise InputError(f"reweighting must be above 0; got {reweighting}")
     if solver != "gbp":
@@ -68,13 +72,13 @@ def infer(
         )
     if backward not in BACKWARDS:
         raise InputError(f"backward must be one of {', '.join(BACKWARDS)}; got {backward!r}")
-    name = choose_backend(backend, mrf.weight.device)
+    name = scheme.backend(backend, choose_backend(backend, mrf.weight.device))
     operators = load_backend(name)
     mrf = operators.directed(mrf) if hasattr(operators, "directed") else mrf.directed()
-    messages = messages if messages is not None else Messages.empty(mrf)
-    if record or not hasattr(operators, "infer"):
+    messages = messages if messages is not None else Messages.empty(mrf, scheme)
+    if record or scheme != RELEASED or not hasattr(operators, "infer"):
         return _infer_stepwise(
-            operators, name, mrf, messages, iterations, nonlocal_steps, reweighting, record
+            operators, name, mrf, messages, iterations, nonlocal_steps, reweighting, scheme, record
         )
     belief, state = operators.infer(
         mrf,
@@ -168,6 +172,7 @@ def _infer_stepwise(
     iterations: int,
     nonlocal_steps: int,
     reweighting: float,
+    scheme: Scheme,
     record: bool,
 ) -> Inference:
     unary, local, far = mrf.unary, messages.local, messages.nonlocal_
@@ -183,16 +188,12 @@ def _infer_stepwise(
     for t in range(iterations):
         base = Messages(Gaussian.identity_like(local.precision), far).belief(unary, reweighting)
         for direction in range(4):
-            weight, difference = at(edges.weight, t)[:, direction], at(edges.difference, t)[:, direction]
-            damping = at(edges.damping, t)[:, None]
-            local = operators.sweep(
-                base, local, weight, difference, damping, direction=direction, reweighting=reweighting
-            )
+            local = _sweep(operators, base, local, edges, t, direction, reweighting, scheme)
             snapshot(t, DIRECTIONS[direction])
         if (learned := mrf.nonlocal_) is not None and nonlocal_steps:
             base = Messages(local, Gaussian.identity_like(far.precision)).belief(unary, reweighting)
             for _ in range(nonlocal_steps):
-                far = _nonlocal_step(operators, base, far, learned, t, reweighting)
+                far = _nonlocal_step(operators, base, far, learned, t, reweighting, scheme)
             snapshot(t, "nonlocal")
     state = Messages(local, far)
     return Inference(
@@ -204,12 +205,48 @@ def _infer_stepwise(
     )
 
 
-def _nonlocal_step(
-    operators: ModuleType, base: Gaussian, total: Gaussian, edges: NonLocalEdges, t: int, reweighting: float
+def _sweep(
+    operators: ModuleType,
+    base: Gaussian,
+    messages: Gaussian,
+    edges: LocalEdges,
+    t: int,
+    direction: int,
+    reweighting: float,
+    scheme: Scheme,
 ) -> Gaussian:
-    out: Gaussian = operators.nonlocal_step(
+    weight, difference = at(edges.weight, t)[:, direction], at(edges.difference, t)[:, direction]
+    if scheme.edge_sets == "disjoint" and direction % 2:  # diagonals belong to the horizontal sweeps
+        middle = weight.shape[1] // 2
+        weight, difference = (maps[:, middle : middle + 1] for maps in (weight, difference))
+    options = {"always": True} if scheme.damped == "always" else {}
+    swept: Gaussian = operators.sweep(
         base,
-        total,
+        messages,
+        weight,
+        difference,
+        at(edges.damping, t)[:, None],
+        direction=direction,
+        reweighting=reweighting,
+        **options,
+    )
+    return swept
+
+
+def _nonlocal_step(
+    operators: ModuleType,
+    base: Gaussian,
+    messages: Gaussian,
+    edges: NonLocalEdges,
+    t: int,
+    reweighting: float,
+    scheme: Scheme,
+) -> Gaussian:
+    by_edge = scheme.far_messages == "by-edge"
+    step = edge_messages.nonlocal_step if by_edge else operators.nonlocal_step
+    out: Gaussian = step(
+        base,
+        messages,
         at(edges.weight, t),
         at(edges.difference, t),
         at(edges.offset, t),

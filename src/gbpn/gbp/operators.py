@@ -105,6 +105,11 @@ def _written(names: Iterable[str], tensors: Iterable[Tensor | None]) -> dict[str
     return dict(zip(names, tensors, strict=True))
 
 
+def _always(given: Sequence[bool]) -> dict[str, bool]:
+    """Told only where it is wanted: the module of a checkout may be older than its sources."""
+    return {"always": True} if any(given) else {}
+
+
 def directs() -> bool:
     """Whether `directed` is there; the module of a checkout may be older than its sources."""
     return hasattr(_native, "field_directed")
@@ -236,7 +241,7 @@ _SWEEP_TENSORS = _arguments(_SWEEP)
 
 @operator(
     "sweep",
-    schema=f"({_SWEEP_TENSORS}, int direction, float reweighting) -> (Tensor, Tensor)",
+    schema=f"({_SWEEP_TENSORS}, int direction, float reweighting, bool always=False) -> (Tensor, Tensor)",
 )
 def sweep(*arguments: Any) -> tuple[Tensor, Tensor]:
     """Messages [B, 8, H, W] after one sweep; arguments as `gbpn.gbp.reference.sweep`."""
@@ -249,6 +254,7 @@ def sweep(*arguments: Any) -> tuple[Tensor, Tensor]:
         messages=_written(_PAIR, messages),
         direction=arguments[7],
         reweighting=arguments[8],
+        **_always(arguments[9:]),
     )
     return messages[0], messages[1]
 
@@ -261,12 +267,12 @@ def _sweep_shapes(*arguments: Any) -> tuple[Tensor, Tensor]:
 @operator(
     "sweep_adjoint",
     schema=(
-        f"({_SWEEP_TENSORS}, Tensor?[] cotangents, Tensor[] after, int direction, float reweighting) "
-        f"-> {_tensors(7)}"
+        f"({_SWEEP_TENSORS}, Tensor?[] cotangents, Tensor[] after, int direction, float reweighting, "
+        f"bool always=False) -> {_tensors(7)}"
     ),
 )
 def sweep_adjoint(*arguments: Any) -> tuple[Tensor, ...]:
-    inputs, (cotangents, after, direction, reweighting) = arguments[:7], arguments[7:]
+    inputs, (cotangents, after, direction, reweighting, *always) = arguments[:7], arguments[7:]
     after = [_own(x, x) for x in after]
     along = [_own(g, x) for g, x in zip(cotangents, inputs[2:4], strict=True)]
     base = [x.new_zeros(x.shape) for x in inputs[:2]]
@@ -278,6 +284,7 @@ def sweep_adjoint(*arguments: Any) -> tuple[Tensor, ...]:
         gradients=_written((*_BASE, *EDGES), (*base, *edges)),
         direction=direction,
         reweighting=reweighting,
+        **_always(always),
     )
     return (*base, *along, *edges)
 
@@ -296,7 +303,7 @@ def _keep_for_sweep(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Ten
 def _sweep_backward(ctx: Any, *cotangents: Tensor | None) -> tuple[Tensor | None, ...]:
     inputs, after = ctx.saved_tensors[:7], ctx.saved_tensors[7:]
     gradients = torch.ops.gbpn.sweep_adjoint(*inputs, list(cotangents), list(after), *ctx.plan)
-    return (*gradients, None, None)
+    return (*gradients, *(None for _ in ctx.plan))
 
 
 sweep.register_autograd(_sweep_backward, setup_context=_keep_for_sweep)

@@ -24,12 +24,14 @@ def sweep(
     *,
     direction: int,
     reweighting: float = 1.0,
+    always: bool = False,
 ) -> Gaussian:
     """One serial sweep: every line hears the line before it, which has just been updated.
 
     base        [B, 1, H, W] unary × non-local part of the belief, fixed during the sweep
     messages    [B, 8, H, W] local messages by `gbpn.mrf.RING` slot, stored at the receiver
     weight, difference  [B, E, H, W];  damping [B, 1, H, W]
+    always      damp also against an empty slot, and against nothing where the sender knows nothing
     Returns the messages after the sweep.
     """
     slots = senders(direction, weight.shape[1])
@@ -52,10 +54,12 @@ def sweep(
     heard: list[Gaussian] = []
     for line in range(len(edge_weight)):
         new = Gaussian(old[0][line], old[1][line])  # [B, E, P]
+        if always and cavity is None:  # nobody is there before the first line
+            cavity = Gaussian.identity_like(new.precision)
         if cavity is not None:
             message = cavity.across(edge_weight[line], edge_difference[line])
-            message = message.damped(new, edge_damping[line]).where(new.informed, message)
-            new = message.where(cavity.informed, new)
+            damped = message.damped(new, edge_damping[line])
+            new = damped if always else damped.where(new.informed, message).where(cavity.informed, new)
         heard.append(new)
         cavity = cavity_of(
             Gaussian(kept[0][line], kept[1][line]), new, Gaussian(back[0][line], back[1][line]), rho

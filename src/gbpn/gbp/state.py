@@ -9,10 +9,11 @@ import torch
 
 from gbpn.errors import InputError
 from gbpn.gaussian import Gaussian
+from gbpn.gbp.scheme import RELEASED, Scheme
 from gbpn.kernels.checks import require_finite, require_shape
 from gbpn.mrf import MRF
 
-__all__ = ["Inference", "Messages", "Snapshot", "Status"]
+__all__ = ["Inference", "Messages", "Snapshot", "Status", "far_slots"]
 
 
 @dataclass(frozen=True)
@@ -22,18 +23,19 @@ class Messages:
     local: Gaussian
     """[B, 8, H, W] by `gbpn.mrf.RING` slot, stored at the receiver."""
     nonlocal_: Gaussian
-    """[B, 1, H, W] damped sum over the learned edges."""
+    """[B, 1, H, W] damped sum over the learned edges; [B, K, H, W] where each has a message of its own."""
 
     @classmethod
-    def empty(cls, mrf: MRF) -> Messages:
+    def empty(cls, mrf: MRF, scheme: Scheme = RELEASED) -> Messages:
         nothing = torch.zeros_like(mrf.weight.detach())  # read by all of them, written by nobody
-        slots = nothing.expand(-1, 8, -1, -1)
-        return cls(Gaussian(slots, slots), Gaussian(nothing, nothing))
+        slots, far = nothing.expand(-1, 8, -1, -1), nothing.expand(-1, far_slots(mrf, scheme), -1, -1)
+        return cls(Gaussian(slots, slots), Gaussian(far, far))
 
     def belief(self, unary: Gaussian, reweighting: float = 1.0) -> Gaussian:
         """unary × all messages, [B, 1, H, W]."""
 
         def total(unary_term: torch.Tensor, local: torch.Tensor, far: torch.Tensor) -> torch.Tensor:
+            far = far.sum(1, keepdim=True) if far.shape[1] > 1 else far
             return unary_term + reweighting * (local.sum(1, keepdim=True) + far)
 
         return Gaussian(
@@ -41,10 +43,11 @@ class Messages:
             total(unary.precision, self.local.precision, self.nonlocal_.precision),
         )
 
-    def check(self, mrf: MRF) -> None:
-        """Raise unless these messages fit the field."""
+    def check(self, mrf: MRF, scheme: Scheme = RELEASED) -> None:
+        """Raise unless these messages fit the field and how messages are passed."""
         batch, height, width = mrf.shape
-        for name, message, slots in (("local", self.local, 8), ("nonlocal_", self.nonlocal_, 1)):
+        far = far_slots(mrf, scheme)
+        for name, message, slots in (("local", self.local, 8), ("nonlocal_", self.nonlocal_, far)):
             for part in ("information", "precision"):
                 tensor = getattr(message, part)
                 label = f"messages.{name}.{part}"
@@ -55,6 +58,11 @@ class Messages:
                         f"got {tensor.dtype} on {tensor.device}"
                     )
                 require_finite(**{label: tensor})
+
+
+def far_slots(mrf: MRF, scheme: Scheme) -> int:
+    """Messages along learned edges that are kept for each pixel."""
+    return scheme.far_slots(0 if mrf.nonlocal_ is None else mrf.nonlocal_.weight.shape[2])
 
 
 class Status(Enum):

@@ -16,6 +16,7 @@ from torch import Tensor
 from gbpn.errors import InputError
 from gbpn.metrics.errors import ERRORS, errors, valid
 from gbpn.metrics.surfaces import SURFACES, surface_errors
+from gbpn.metrics.trust import trust_scores
 from gbpn.metrics.uncertainty import UNCERTAINTIES, uncertainties
 
 __all__ = ["MetricTable", "Scores", "score"]
@@ -59,11 +60,13 @@ def score(
     confidence: Tensor | None = None,
     std: Tensor | None = None,
     cameras: Tensor | None = None,
+    measurements: Tensor | None = None,
     names: Sequence[str],
 ) -> list[Scores]:
     """All metrics of each sample of a batch; maps [B, 1, H, W] in metres.
 
-    With `cameras` [B, 3, 3] also those of `SURFACES`, which cost more.
+    With `cameras` [B, 3, 3] also those of `SURFACES`, and with `measurements` and `std` those of
+    `gbpn.metrics.trust`; they cost more.
     """
     if len(names) != len(prediction):
         raise InputError(f"names must have one entry per sample: wanted {len(prediction)}, got {len(names)}")
@@ -72,6 +75,8 @@ def score(
     values |= more
     if cameras is not None:
         values |= surface_errors(prediction, target, cameras)
+    if measurements is not None and std is not None:
+        values |= trust_scores(prediction, target, std, measurements)
     pixels = valid(target).flatten(1).sum(1)
     return [
         Scores(

@@ -26,10 +26,11 @@ def parameters(model: torch.nn.Module) -> int:
 
 def messages(config: ModelConfig, height: int, width: int) -> int:
     """Messages of belief propagation in all stages for one image: local ones by the four sweeps of every
-    iteration, with eight neighbours three each, and those along learned edges in every parallel step."""
+    iteration, with eight neighbours three each (or one each of the vertical ones, where no edge is in two
+    sets), and those along learned edges in every parallel step."""
     if config.solver != "gbp":
         return 0
-    sweeps = 4 * (3 if config.neighbours == 8 else 1)
+    sweeps = config.neighbours if config.edge_sets == "disjoint" or config.neighbours == 4 else 12
     each = sweeps + config.nonlocal_edges * config.nonlocal_steps
     return sum(config.iterations) * each * height * width
 

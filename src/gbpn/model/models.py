@@ -199,7 +199,8 @@ class GBPN(Model):
         self.first: GMCN = build_stage(config)
         self.second: GMCN | Refiner | None = None
         if config.stages == 2:
-            context_widths = self.first.decoder.widths
+            seen = self.first.encoder if config.attended == "encoder" else self.first.decoder
+            context_widths = seen.widths
             refines = config.second_stage == "refine"
             self.second = (
                 Refiner(config, context_widths=context_widths)
@@ -230,6 +231,7 @@ class GBPN(Model):
             outliers=how.outliers,
             mirror=how.mirror == "on",
             check_sigmas=how.check_sigma,
+            prior_kind=how.prior_kind,
         )
 
     def depth_map(self, image: Tensor, intrinsics: Tensor | None = None) -> Tensor:
@@ -243,7 +245,7 @@ class GBPN(Model):
 
     def pipeline(self, **switches: Any) -> Pipeline:
         """How this model answers; `switches` are `solver`, `iterations`, `mirror`, `check_sigmas`,
-        `outliers`."""
+        `outliers`, `prior_kind`."""
         given: dict[str, Any] = {"mirror": self.config.mirror and not self.training, **switches}
         return Pipeline(
             first=self.first,

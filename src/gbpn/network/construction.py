@@ -36,7 +36,7 @@ def build_encoder(
 
 
 def build_stage(config: ModelConfig, *, stage: int = 0, context_widths: Sequence[int] | None = None) -> GMCN:
-    """The network of stage 0 or 1; `context_widths`: channels of the decoder features it attends to."""
+    """The network of stage 0 or 1; `context_widths`: channels of the features it attends to."""
     layout = ChannelLayout.of(config, stage)
     encoder = build_encoder(config, 6 if stage == 0 else 7, context_widths)
     decoder = Decoder(
@@ -67,4 +67,5 @@ def build_stage(config: ModelConfig, *, stage: int = 0, context_widths: Sequence
         prior=prior,
         corrections=corrections,
         response=response,
+        attended=config.attended,
     )

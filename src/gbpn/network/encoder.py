@@ -18,4 +18,4 @@ class Encoder(nn.Module, ABC):
 
     @abstractmethod
     def forward(self, x: Tensor, context: Sequence[Tensor] | None = None) -> list[Tensor]:
-        """`context`: the decoder features of the stage before, for encoders that attend to them."""
+        """`context`: the features of the stage before, for encoders that attend to them."""

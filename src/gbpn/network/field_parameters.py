@@ -61,7 +61,7 @@ class FieldParameters:
     local: LocalEdges | SymmetricEdges
     nonlocal_: NonLocalEdges | None
     features: tuple[Tensor, ...] = ()
-    """Decoder features D1 … D5."""
+    """What a second stage attends to: decoder features D1 … D5, or the encoder's."""
     maps: HeadMaps | None = None
     """Raw head outputs."""
     prior: Tensor | None = None

@@ -24,7 +24,7 @@ MULTIPLE = 32
 
 
 class GMCN(nn.Module):
-    """A U-Net and four heads. The second stage also attends to the decoder features of the first."""
+    """A U-Net and four heads. The second stage also attends to features of the first."""
 
     distance: Tensor
 
@@ -38,9 +38,11 @@ class GMCN(nn.Module):
         prior: PriorDecoder | PriorHead | None = None,
         corrections: IterationCorrections | None = None,
         response: DensityResponse | None = None,
+        attended: str = "decoder",
     ) -> None:
+        """`attended`: whose features a second stage attends to, as in the configuration."""
         super().__init__()
-        self.layout = layout
+        self.layout, self.attended = layout, attended
         self.register_buffer("distance", torch.ones(1, 1, 1, 1))
         self.encoder = encoder
         self.decoder = decoder
@@ -78,7 +80,8 @@ class GMCN(nn.Module):
         drawn = self.heads(features[0], image)
         if self.prior is not None:
             drawn = drawn._replace(prior=drawn.prior + self._prior(encoded, features))
-        parameters = self.layout.read(drawn, image).with_features(tuple(features))
+        attended = encoded if self.attended == "encoder" else features
+        parameters = self.layout.read(drawn, image).with_features(tuple(attended))
         if self.corrections is not None:
             parameters = parameters.corrected(self.corrections, features[1])
         if self.response is None:

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from gbpn.errors import InputError
 from gbpn.sample import Sample
-from gbpn.sensors import corruption, patterns
+from gbpn.sensors import corruption, patterns, selections
 
 __all__ = ["ANY_NUMBER", "CORRUPTIONS", "PATTERNS", "areas", "mixture", "parse", "sparsify"]
 
@@ -60,6 +60,22 @@ PATTERNS: dict[str, tuple[float, str, _Pattern]] = {
     ),
     "holes": (0.5, "dense with large holes, share missing", lambda s, d, rng, v: patterns.holes(d, rng, v)),
     "near": (3.0, "dense up to a reach in metres", lambda s, d, rng, v: patterns.near_only(d, v)),
+    "centres": (
+        8,
+        "as tof, its readings taken for points at the zones' middles",
+        lambda s, d, rng, n: patterns.time_of_flight(d, (int(n), int(n))),
+    ),
+    "rows": (1, "rows of pixels", lambda s, d, rng, n: selections.rows(d, rng, int(n))),
+    "dark": (
+        500,
+        "random pixels of the darkest fifth of the image",
+        lambda s, d, rng, n: selections.dark_points(d, rng, s.image, int(n)),
+    ),
+    "textured": (
+        500,
+        "random pixels of the most textured fifth of the image",
+        lambda s, d, rng, n: selections.textured_points(d, rng, s.image, int(n)),
+    ),
 }
 """Name → (default argument, what it is, function of sample, depth to measure, generator and argument)."""
 
@@ -74,6 +90,9 @@ CORRUPTIONS: dict[str, tuple[float, str, Callable[[Tensor, np.random.Generator, 
     ),
     "reach": (3.0, "nothing beyond this many metres", lambda s, rng, v: patterns.near_only(s, v)),
     "cut": (0.5, "large holes, share missing", lambda s, rng, v: patterns.holes(s, rng, v)),
+    "nearest": (0.4, "the nearest share alone", lambda s, rng, v: selections.nearest_share(s, v)),
+    "side": (0.5, "one side of a line alone, its share of the picture", selections.one_side),
+    "corner": (0.5, "a corner alone, its share of the sides", selections.one_corner),
 }
 """Name → (default argument, what it is, function of sparse depth, generator and argument)."""
 

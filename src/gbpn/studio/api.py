@@ -21,7 +21,7 @@ from gbpn.predict import DepthCompleter
 from gbpn.show import pictures
 from gbpn.studio import exports
 from gbpn.studio.limits import Limits
-from gbpn.studio.material import decode_depth, decode_picture
+from gbpn.studio.material import decode_depth, decode_picture, decode_prior
 from gbpn.studio.workers import Workers
 
 __all__ = ["complete", "router"]
@@ -152,6 +152,10 @@ async def complete(
     intrinsics: Annotated[
         str, Form(description="fx,fy,cx,cy in pixels; empty: from EXIF, else a field of view of 60°.")
     ] = "",
+    prior: Annotated[
+        UploadFile | None,
+        File(description="Another network's depth map, .png or .npy; what it holds says --prior-kind."),
+    ] = None,
     format: Annotated[_Format, Form(description="npz, png or ply.")] = "npz",
 ) -> Response:
     """Complete one picture's depth."""
@@ -160,10 +164,11 @@ async def complete(
     if workers.waiting >= _MOST_WAITING:
         raise HTTPException(503, f"{workers.waiting} computations are waiting: try again later")
     picture = await image.read()
-    measured = None if depth is None else (await depth.read(), depth.filename or "")
+    measured = None if depth is None else (await depth.read(), _suffix(depth))
+    foreign = None if prior is None else (await prior.read(), _suffix(prior))
     notices, content, media_type, scale_used = await workers.run(
         lambda: _completed(
-            state.completer, state.limits, picture, measured, points, scale, intrinsics, format
+            state.completer, state.limits, picture, measured, points, scale, intrinsics, foreign, format
         )
     )
     headers = {"x-notices": json.dumps(notices)}
@@ -180,6 +185,7 @@ def _completed(
     points: str,
     scale: float | None,
     intrinsics: str,
+    foreign: tuple[bytes, str] | None,
     format: str,
 ) -> tuple[list[str], bytes, str, float | None]:
     photo = decode_picture(picture, limits)
@@ -189,14 +195,19 @@ def _completed(
     if measured is not None and points:
         raise InputError("give depth or points, not both")
     if measured is not None:
-        suffix = "." + measured[1].rsplit(".", 1)[-1].lower() if "." in measured[1] else ""
-        matrix = _matrix(camera, photo)
-        sparse = decode_depth(measured[0], suffix, scale, matrix, size, limits)
+        sparse = decode_depth(*measured, scale, _matrix(camera, photo), size, limits)
     else:
         sparse = _points(points, limits)
-    result = completer(photo, sparse, camera)
+    prior = None if foreign is None else decode_prior(*foreign, limits)
+    result = completer(photo, sparse, camera, prior=prior)
     content, scale_used = _written(result, format)
     return list(result.notices), content, _MEDIA_TYPES[format], scale_used
+
+
+def _suffix(file: UploadFile) -> str:
+    """Of its name, with the dot; empty without one."""
+    name = file.filename or ""
+    return "." + name.rsplit(".", 1)[-1].lower() if "." in name else ""
 
 
 def _written(result: CompletedDepth, format: str) -> tuple[bytes, float | None]:

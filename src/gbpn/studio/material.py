@@ -20,16 +20,26 @@ from gbpn.engine import resizing
 from gbpn.errors import GbpnError, InputError
 from gbpn.files.guard import shown
 from gbpn.formats.camera_files import CAMERA_FILES
+from gbpn.formats.depth_files import read_foreign
 from gbpn.inputs.reading import as_image, as_intrinsics
 from gbpn.jobs.sources import Sensor
 from gbpn.studio.limits import Limits
 
-__all__ = ["Material", "Read", "decode_depth", "decode_picture", "from_scene", "from_upload"]
+__all__ = [
+    "Material",
+    "Read",
+    "decode_depth",
+    "decode_picture",
+    "decode_prior",
+    "from_scene",
+    "from_upload",
+]
 
 _DEPTH_TYPES = (".png", ".npy", ".csv", ".txt", ".ply")
 """Suffixes of depth that a page may send."""
 _PICTURE_FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "TIFF", "HEIF", "MPO")
 Read = TypeVar("Read")
+_PRIOR_TYPES = (".png", ".npy")
 _NUMPY_MAGIC = b"\x93NUMPY"
 
 
@@ -156,6 +166,17 @@ def decode_depth(
         raise InputError("the depth file does not begin like a .npy file")
     sensor = Sensor(scale=scale, intrinsics=intrinsics)
     return _from_file(content, suffix, "the depth file", lambda path: sensor.measure(path, path, *size)[0])
+
+
+def decode_prior(content: bytes, suffix: str, limits: Limits) -> np.ndarray:
+    """[h, w] of another network's depth map, as the file has it."""
+    if suffix not in _PRIOR_TYPES:
+        raise InputError(f"a prior is one of {', '.join(_PRIOR_TYPES)}; got {suffix[:20]!r}")
+    if suffix == ".png":
+        _require_small_file(content, limits)
+    elif not content.startswith(_NUMPY_MAGIC):
+        raise InputError("the prior does not begin like a .npy file")
+    return _from_file(content, suffix, "the prior", read_foreign)
 
 
 def _decode_camera(content: bytes, suffix: str, photo: Image.Image) -> tuple[Tensor, str | None]:

@@ -102,6 +102,11 @@ class Learner(nn.Module):
 
 def trained_with(recipe: Recipe, config: ModelConfig) -> str:
     """The loss of a run: the recipe's own, or the one that the model is meant for."""
+    if recipe.teacher and config.attended == "encoder":
+        raise InputError(
+            f"a teacher is compared with the decoder's features, which {config.name} does not hand on: set "
+            "model.attended=decoder, or leave the teacher out"
+        )
     if recipe.loss == "shape":
         if not config.prior:
             raise InputError(

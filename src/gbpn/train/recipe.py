@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from gbpn.config import CONFIGS, PAPER_TEXT
 from gbpn.errors import InputError
 from gbpn.train.schedule import OneCycle
 
@@ -231,6 +232,7 @@ _RELEASED_KITTI = replace(
 
 _PAPER = replace(
     _RELEASED,
+    model="gbpn-2-paper",
     steps=300_000,
     clip_norm=0.1,
     rate_noise=0.0,
@@ -238,12 +240,13 @@ _PAPER = replace(
     average_from=30_000,
     validate_every=3_000,
 )
-"""NYUv2 as the paper's text says: gradients clipped at 0.1, about 300,000 steps, no step is left out and the
-rate has no noise. What the text leaves open (augmentation, average) is as released."""
+"""NYUv2 as the paper's text says: its heads, edge sets, messages and attention, gradients clipped at 0.1,
+about 300,000 steps, no step is left out and the rate has no noise. What the text leaves open (augmentation,
+average) is as released."""
 
 _PAPER_KITTI = replace(
     _PAPER,
-    model="gbpn-2-kitti",
+    model_options={name: getattr(CONFIGS["gbpn-2-kitti"], name) for name in ("image_mean", "image_std")},
     dataset="kitti",
     augmentation="kitti",
     augmentation_options={"height": 256},
@@ -254,7 +257,14 @@ _PAPER_KITTI = replace(
 )
 """KITTI as the paper says: crops of 256×1216."""
 
-_PAPER_ABLATION = replace(_PAPER, model="v9", steps=150_000, skip_after=150_000, average_from=15_000)
+_PAPER_ABLATION = replace(
+    _PAPER,
+    model="v9",
+    model_options=PAPER_TEXT,
+    steps=150_000,
+    skip_after=150_000,
+    average_from=15_000,
+)
 """A row of the paper's ablation: half the schedule; `--set model=v1` … `v9`."""
 
 SMALL = Recipe(

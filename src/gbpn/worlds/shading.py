@@ -94,7 +94,7 @@ class Shader:
         light = self._light(points, height, width, seed)
         light[~solid.found] = 0
         layers = _Layers(dim=np.ones_like(light), shine=np.zeros_like(light), thrown=solid.distance.copy())
-        self._reflect(solid, points, directions, layers, pixel, seed)
+        self._reflect(solid, points, view, layers, pixel, seed)
         first = self._behind_glass(solid, origins, directions, layers, pixel, seed)
         radiance = self._resolved(view, points, solid, light, layers, pixel)
         depth = np.where(first.found, first.distance, 0).reshape(height, width)
@@ -128,7 +128,7 @@ class Shader:
         small = self._round(points, asked, seed + 1009)
         spare_small = np.empty_like(small)
         normal, place = points.normal[asked], points.place[asked]
-        for step in (1, 2, 4):
+        for step in (1, 2, 4, 8):
             smoothed(small, normal, place, rows, columns, step, np.float32(15), spare_small)
             small, spare_small = spare_small, small
         enlarged(small, rows, columns, stride, points.normal, points.place, height, width, spare)
@@ -217,10 +217,13 @@ class Shader:
         light[asked[dark]] = 0
 
     def _reflect(
-        self, solid: Hits, points: SurfacePoints, directions: Floats, layers: _Layers, pixel: float, seed: int
+        self, solid: Hits, points: SurfacePoints, view: Viewpoint, layers: _Layers, pixel: float, seed: int
     ) -> None:
         """Adds what glossy surfaces reflect; depth goes on where a mirror throws a sensor's light away."""
         from gbpn.worlds.illumination import mirrored
+
+        directions = view.rays()[1]
+        height, width = view.height, view.width
 
         facing = _facing(directions, points.normal)
         rough, mirror = points.gloss[:, 0], points.gloss[:, 1]
@@ -235,9 +238,24 @@ class Shader:
         layers.shine[shiny] = self._reflected(met, start, out, pixel, seed) * share[shiny, None].astype(
             np.float32
         )
+        self._even(layers, points, rough, height, width)
         layers.dim[shiny] = (1 - share[shiny, None]).astype(np.float32)
         lost = mirror[shiny] >= _MIRROR
         layers.thrown[shiny[lost]] += met.distance[lost]
+
+    @staticmethod
+    def _even(layers: _Layers, points: SurfacePoints, rough: Floats, height: int, width: int) -> None:
+        """Takes the noise out of reflections that are spread: one ray a pixel has met this or that."""
+        from gbpn.worlds.denoising import smoothed
+
+        spread = rough > 0.08
+        if not (spread & (layers.shine[:, 1] > 0)).any():
+            return
+        even, spare = np.minimum(layers.shine, 2.0), np.empty_like(layers.shine)
+        for step in (1, 2, 5):
+            smoothed(even, points.normal, points.place, height, width, step, np.float32(60), spare)
+            even, spare = spare, even
+        layers.shine[spread] = even[spread]
 
     def _reflected(self, met: Hits, start: Floats, out: Floats, pixel: float, seed: int) -> Floats:
         """[R, 3] light along reflected rays: with more shadow rays than bounces have, as it is seen."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gbpn.worlds.streets.assembly import Assembly
+from gbpn.worlds.assembly import Assembly
 from gbpn.worlds.streets.palette import CAR_COLOURS, Palette
 
 __all__ = ["KINDS", "Body", "car"]

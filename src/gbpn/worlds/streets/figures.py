@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 
+from gbpn.worlds.assembly import Assembly
 from gbpn.worlds.assets import Furniture, Stock
 from gbpn.worlds.scene import Mesh, SceneBuilder
-from gbpn.worlds.streets.assembly import Assembly
 from gbpn.worlds.streets.palette import CLOTHES, Colour, Palette
 
 __all__ = ["bicycle", "cyclist", "modelled", "person", "standing_people"]

@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from gbpn.worlds.streets.assembly import Assembly
+from gbpn.worlds.assembly import Assembly
 from gbpn.worlds.streets.palette import Palette
 from gbpn.worlds.streets.plants import hedge
 

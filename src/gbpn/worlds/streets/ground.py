@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gbpn.worlds.streets.assembly import Assembly
+from gbpn.worlds.assembly import Assembly
 from gbpn.worlds.streets.course import BACK, FRONT, Course
 from gbpn.worlds.streets.palette import Palette
 

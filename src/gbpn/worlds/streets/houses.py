@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gbpn.worlds.streets.assembly import Assembly
+from gbpn.worlds.assembly import Assembly
 from gbpn.worlds.streets.openings import Opening, doors, garages, shops, windows
 from gbpn.worlds.streets.palette import PLASTERS, Palette
 from gbpn.worlds.streets.roofs import roof

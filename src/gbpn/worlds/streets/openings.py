@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gbpn.worlds.streets.assembly import Assembly
+from gbpn.worlds.assembly import Assembly
 from gbpn.worlds.streets.palette import Colour, Palette
 
 __all__ = ["Opening", "doors", "garages", "shops", "windows"]

@@ -1,15 +1,15 @@
-"""Materials by what they are: paint of a colour, a wall of bricks, a pane that reflects the sky."""
+"""Colours and materials outdoors: plaster, paint of cars, clothes, walls of bricks."""
 
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
-from gbpn.worlds.scene import SceneBuilder, Surface
+from gbpn.worlds.palette import BasePalette, Colour
+from gbpn.worlds.scene import SceneBuilder
 from gbpn.worlds.streets.textures import TILES, pictures
 
 __all__ = ["CAR_COLOURS", "CLOTHES", "PLASTERS", "Colour", "Palette"]
-
-Colour = tuple[float, float, float]
 
 PLASTERS: tuple[Colour, ...] = (
     (0.8, 0.78, 0.74),
@@ -53,51 +53,21 @@ CLOTHES: tuple[Colour, ...] = (
 )
 
 
-class Palette:
-    """Makes materials in a scene's builder; equal ones are made once."""
+class Palette(BasePalette):
+    """Materials with the pictures of streets."""
 
     def __init__(self, builder: SceneBuilder, rng: np.random.Generator) -> None:
-        self.builder, self.rng = builder, rng
+        super().__init__(builder, rng)
         self._pictures, self._places = pictures()
         self._images = {number: self._pictures[number] for number in range(len(self._pictures))}
 
-    def paint(
-        self, colour: Colour, *, roughness: float = 1.0, mirror: float = 0.0, emission: float = 0.0
-    ) -> int:
-        """One colour, linear."""
-        return self.builder.material(
-            Surface(colour=_rounded(colour), roughness=roughness, mirror=mirror, emission=emission)
-        )
-
-    def cover(
-        self,
-        kind: str,
-        colour: Colour = (1.0, 1.0, 1.0),
-        *,
-        number: int | None = None,
-        roughness: float = 1.0,
-        mirror: float = 0.0,
-        emission: float = 0.0,
-    ) -> int:
-        """A texture of a kind, times a colour; which of them is random unless `number` says it."""
+    def picture(self, kind: str, number: int | None) -> npt.NDArray[np.uint8]:
         places = self._places[kind]
         place = places[int(self.rng.integers(len(places))) if number is None else number % len(places)]
-        material = Surface(colour=_rounded(colour), roughness=roughness, mirror=mirror, emission=emission)
-        return self.builder.material(material, image=self._images[place])
-
-    def pick(self, colours: tuple[Colour, ...], spread: float = 0.12) -> Colour:
-        """One of the colours, a little lighter, darker or tinted."""
-        colour = np.asarray(colours[int(self.rng.integers(len(colours)))])
-        shade = np.exp(self.rng.normal(0, spread)) * np.exp(self.rng.normal(0, spread / 4, 3))
-        red, green, blue = (float(value) for value in np.clip(colour * shade, 0.008, None))
-        return red, green, blue
+        image: npt.NDArray[np.uint8] = self._images[place]
+        return image
 
     @staticmethod
     def tile(kind: str) -> float:
         """Metres of one repetition of a kind of texture."""
         return TILES[kind]
-
-
-def _rounded(colour: Colour) -> Colour:
-    red, green, blue = (round(float(value), 3) for value in colour)
-    return red, green, blue

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from gbpn.worlds.streets.assembly import Assembly
+from gbpn.worlds.assembly import Assembly
 from gbpn.worlds.streets.palette import Colour, Palette
 
 __all__ = ["bush", "conifer", "hedge", "tree"]

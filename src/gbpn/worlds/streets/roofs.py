@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gbpn.worlds.streets.assembly import Assembly
+from gbpn.worlds.assembly import Assembly
 from gbpn.worlds.streets.palette import Palette
 
 __all__ = ["roof"]

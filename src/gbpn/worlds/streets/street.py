@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from gbpn.worlds.assembly import Assembly
 from gbpn.worlds.assets import Stock
 from gbpn.worlds.scene import Light, SceneBuilder, World
 from gbpn.worlds.streets import furniture, houses, plants
-from gbpn.worlds.streets.assembly import Assembly
 from gbpn.worlds.streets.course import BACK, FRONT, Course
 from gbpn.worlds.streets.daylight import Daylight, daylight
 from gbpn.worlds.streets.figures import standing_people

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from gbpn.worlds.assembly import Assembly
 from gbpn.worlds.assets import Furniture
-from gbpn.worlds.streets.assembly import Assembly
 from gbpn.worlds.streets.cars import car
 from gbpn.worlds.streets.course import BACK, Course
 from gbpn.worlds.streets.figures import bicycle, cyclist, modelled, person
