@@ -11,8 +11,9 @@ function engineFiles(): Plugin {
   return {
     name: "engine-files",
     generateBundle() {
+      const script = readFileSync(`${RUNTIME}.mjs`, "utf8").replaceAll("/home/web_user", "/"); // no path of any machine
       this.emitFile({ type: "asset", fileName: "engine/runtime.wasm.gz", source: gzipSync(readFileSync(`${RUNTIME}.wasm`), { level: 9 }) });
-      this.emitFile({ type: "asset", fileName: "engine/runtime.js", source: readFileSync(`${RUNTIME}.mjs`) });
+      this.emitFile({ type: "asset", fileName: "engine/runtime.js", source: script });
     },
   };
 }

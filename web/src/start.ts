@@ -7,12 +7,14 @@ import { history, setPoints } from "./points";
 import type { Opened } from "./protocol";
 import { openProject, SUFFIX } from "./project";
 import { store } from "./store";
-import type { State } from "./store";
+import type { Picture, State } from "./store";
 import { title } from "./words";
 
 const PICTURES = /\.(jpe?g|png|webp|bmp|tiff?|heic|heif)$/i;
 const DEPTHS = /\.(npy|csv|txt|ply|png)$/i;
 const CAMERAS = /\.(json|ya?ml)$|(camera|intrinsics|calib)[^/]*\.txt$/i;
+/** Pixels along the width of a photo that is looked at. */
+const MOST_SHOWN = 1600;
 const gallery = find("gallery");
 const start = find("start");
 
@@ -119,6 +121,23 @@ async function dropped(event: DragEvent): Promise<File[]> {
   return files;
 }
 
+/** Maps are computed at the size that suits them; the photo itself is shown with its own pixels. */
+async function sharpen(picture: Picture): Promise<void> {
+  const opening = connection.openedWith;
+  if (opening?.kind !== "OpenUpload") return;
+  try {
+    const photo = new Blob([opening.picture]);
+    const full = await createImageBitmap(photo, { imageOrientation: "from-image" });
+    const width = Math.min(full.width, MOST_SHOWN);
+    const sharp = await createImageBitmap(full, { resizeWidth: width, resizeQuality: "medium" });
+    full.close();
+    if (store.state.picture === picture && width > picture.width) store.update({ sharp });
+    else sharp.close();
+  } catch {
+    // a format that only the server reads: its own pixels are shown
+  }
+}
+
 function opened(message: Opened): void {
   const [height, width] = message.picture.shape;
   const picture = {
@@ -131,8 +150,10 @@ function opened(message: Opened): void {
   }
   history.clear();
   forgetRanges();
+  store.state.sharp?.close();
+  void sharpen(picture);
   store.update({
-    picture, loading: "", points: [], selected: null, maps: null, std: null, confidence: null, line: null, overlay: null,
+    picture, sharp: null, loading: "", points: [], selected: null, maps: null, std: null, confidence: null, line: null, overlay: null,
     listened: null,
     suggestions: [], outliers: [], clamps: {}, hover: null, tool: "point", cursor: null, computing: false,
     layer: ["error", "truth"].includes(store.state.layer) && !picture.truth ? "depth" : store.state.layer,
