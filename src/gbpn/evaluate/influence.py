@@ -149,10 +149,10 @@ def nearby(sample: Sample, row: int, column: int) -> Array:
     rows, columns = np.nonzero(measured(sample.sparse[0].numpy()))
     height, width = sample.sparse.shape[-2:]
     places = np.stack((rows, columns), 1)
-    pixels = np.stack(np.mgrid[:height, :width], -1).reshape(-1, 2)
+    pixels = np.indices((height, width)).reshape(2, -1).T
     count = min(_NEARBY, len(places))
-    distance, index = cKDTree(places).query(pixels, k=count)
-    distance, index = distance.reshape(-1, count), index.reshape(-1, count)
+    found = cKDTree(places).query(pixels, k=count)
+    distance, index = (np.asarray(part).reshape(-1, count) for part in found)
     colours = sample.image.permute(1, 2, 0).numpy()
     difference = colours.reshape(-1, 1, 3) - colours[rows, columns][index]
     scale = distance.mean(1, keepdims=True) + 1e-6

@@ -162,10 +162,10 @@ def perform_paper(request: Request, console: Console) -> list[dict[str, Any]]:
         found, folder = data[part.family], request.output / "parts" / part.folder
         reason = found if isinstance(found, str) else _unable(part, ours)
         comparisons: list[Comparison] = []
-        if not reason:
+        if not reason and not isinstance(found, str):
             kind, root = found
             console.rule(plain(part.title))
-            own = {"dataset": kind, "root": root, "suite": part.suite, "output": folder}
+            own: dict[str, Any] = {"dataset": kind, "root": root, "suite": part.suite, "output": folder}
             try:
                 report = perform(replace(request, **own), console)
                 comparisons = compared(part, report, request.weights)
