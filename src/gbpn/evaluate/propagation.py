@@ -34,6 +34,7 @@ __all__ = [
     "keep_measurements",
     "pixel_grid",
     "steps",
+    "strip",
 ]
 
 PANEL = 420
