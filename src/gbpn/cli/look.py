@@ -72,12 +72,14 @@ def _facts(seen: list[Seen]) -> list[tuple[str, str]]:
     """Of frames that were read."""
     from statistics import median
 
+    from gbpn.measurements.validity import measured
+
     frames = [one.inputs for one in seen]
     if not frames:
         return []
     sizes = sorted({f"{one.size[1]}×{one.size[0]}" for one in frames})
-    points = [int((one.sparse > 0).sum()) for one in frames]
-    known = [one.sparse[one.sparse > 0] for one in frames]
+    points = [int(measured(one.sparse).sum()) for one in frames]
+    known = [one.sparse[measured(one.sparse)] for one in frames]
     unit = "m" if all(one.metric for one in frames) else "units"
     ends = min(float(values.min()) for values in known), max(float(values.max()) for values in known)
     return [

@@ -14,6 +14,7 @@ from gbpn.errors import GbpnError, InputError
 from gbpn.files.guard import shown
 from gbpn.jobs.pairing import Job
 from gbpn.jobs.sources import Sensor
+from gbpn.measurements.validity import measured
 
 if TYPE_CHECKING:
     from gbpn.inputs.frame import FrameInputs
@@ -133,7 +134,7 @@ def sheet(seen: Sequence[Seen], path: Path) -> None:
         import torch
 
         points = pictures.measurements(image, torch.from_numpy(sparse)[None], low, high)
-        count = int((one.inputs.sparse > 0).sum())
+        count = int(measured(one.inputs.sparse).sum())
         told = f"{count} points, {low:.2f} to {high:.2f}"
         rows.append([pictures.titled(pictures.photo(image), one.job.name), pictures.titled(points, told)])
     pictures.save(pictures.grid(rows), path)
