@@ -10,7 +10,7 @@ import typer
 from gbpn.errors import GbpnError
 
 if TYPE_CHECKING:
-    from gbpn.jobs.looking import Seen
+    from gbpn.jobs.looking import SeenFrame
 
 __all__ = ["look", "suggestion"]
 
@@ -68,7 +68,7 @@ def suggestion(thing: str, sparse: str | None, refused: GbpnError) -> str:
     return f"{refused}\ntry: {typed}   (gbpn look {thing} says more)" if typed else str(refused)
 
 
-def _facts(seen: list[Seen]) -> list[tuple[str, str]]:
+def _facts(seen: list[SeenFrame]) -> list[tuple[str, str]]:
     """Of frames that were read."""
     from statistics import median
 

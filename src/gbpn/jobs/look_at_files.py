@@ -15,7 +15,7 @@ from gbpn.files.guard import shown
 from gbpn.formats.depth_files import likely_scale, read_stored
 from gbpn.formats.images import SUFFIXES, open_picture
 from gbpn.formats.point_tables import POINT_TABLES
-from gbpn.jobs.looking import Found, command
+from gbpn.jobs.looking import Inventory, command
 from gbpn.jobs.pairing import CLOUDS, Job, plan
 from gbpn.jobs.sources import Sensor
 from gbpn.recordings import timestamps
@@ -65,7 +65,7 @@ def kind_of(path: Path) -> str:
         return "pictures"
 
 
-def folder(place: Path, sparse: Path | None) -> Found:
+def folder(place: Path, sparse: Path | None) -> Inventory:
     """A folder: pictures and measurements in it, in folders of its own, or in `sparse`."""
     found = [*_groups(place, deep=sparse is None), *([] if sparse is None else _groups(sparse, deep=False))]
     pictures = [group for group in found if group.kind == "pictures"]
@@ -82,7 +82,7 @@ def folder(place: Path, sparse: Path | None) -> Found:
         if any(group.place == images.place for group in measured):
             doubts = ["pictures and depth maps are in one folder: move them into two, with equal names"]
         first = images.paths[0]
-        return Found(
+        return Inventory(
             what="a folder",
             facts=tuple(facts),
             command=command(first, points="X,Y,METRES"),
@@ -91,7 +91,7 @@ def folder(place: Path, sparse: Path | None) -> Found:
     return _paired(images, max(others, key=lambda group: _partners(images, group)), facts)
 
 
-def file(path: Path, sparse: Path | None) -> Found:
+def file(path: Path, sparse: Path | None) -> Inventory:
     """One file: a picture, measurements, a table of frames, or a list."""
     if path.suffix.lower() == ".parquet" or (path.suffix.lower() == ".csv" and _is_manifest(path)):
         return _manifest(path)
@@ -102,7 +102,7 @@ def file(path: Path, sparse: Path | None) -> Found:
         facts = (("list", f"{len(jobs)} pairs of image and depth"),)
         sensor = Sensor(scale=scale)
         typed = command(path, scale=_number(scale))
-        return Found(
+        return Inventory(
             what="a list of pairs",
             facts=facts,
             command=typed,
@@ -119,10 +119,10 @@ def file(path: Path, sparse: Path | None) -> Found:
         )
     scale, told = _scale([path])
     doubts = (*told, "measurements alone: the picture that they belong to is wanted too")
-    return Found(what=_ONE[kind], facts=tuple(_of_depth(path)), command=(), doubts=doubts)
+    return Inventory(what=_ONE[kind], facts=tuple(_of_depth(path)), command=(), doubts=doubts)
 
 
-def _picture(path: Path, sparse: Path | None) -> Found:
+def _picture(path: Path, sparse: Path | None) -> Inventory:
     with open_picture(path) as picture:
         facts = [("image", f"{picture.width}×{picture.height}")]
     if sparse is None:
@@ -132,7 +132,7 @@ def _picture(path: Path, sparse: Path | None) -> Found:
         sparse = (same or (like if len(like) == 1 else [None]))[0]  # type: ignore[list-item]
     if sparse is None:
         doubts = ("no measurements were found beside it: give them by hand, or click them in gbpn studio",)
-        return Found(
+        return Inventory(
             what="a picture", facts=tuple(facts), command=command(path, points="X,Y,METRES"), doubts=doubts
         )
     facts += [("measured", str(sparse)), *_of_depth(sparse)]
@@ -143,12 +143,12 @@ def _picture(path: Path, sparse: Path | None) -> Found:
     job = Job(image=path, sparse=sparse, name=path.stem)
     typed = command(path, sparse, scale=_number(scale), intrinsics=camera)
     sensor = Sensor(scale=scale, intrinsics=camera)
-    return Found(
+    return Inventory(
         what="a picture", facts=tuple(facts), command=typed, doubts=doubts, jobs=(job,), sensor=sensor
     )
 
 
-def _paired(images: Files, measured: Files, facts: list[tuple[str, str]]) -> Found:
+def _paired(images: Files, measured: Files, facts: list[tuple[str, str]]) -> Inventory:
     """Two folders, paired as most frames find a partner."""
     how, jobs, counts = _best(images, measured)
     scale, told = _scale(measured.paths)
@@ -176,7 +176,7 @@ def _paired(images: Files, measured: Files, facts: list[tuple[str, str]]) -> Fou
         by_order=how == "by order",
     )
     sensor = Sensor(scale=scale, intrinsics=camera, confidence=confidence)
-    return Found(
+    return Inventory(
         what="a folder",
         facts=tuple(facts),
         command=typed if jobs else (),
@@ -311,7 +311,7 @@ def _is_manifest(path: Path) -> bool:
         return "image" in next(csv.reader(lines), [])
 
 
-def _manifest(path: Path) -> Found:
+def _manifest(path: Path) -> Inventory:
     """A table with one row per frame."""
     if path.suffix.lower() == ".csv":
         with open(path, newline="", encoding="utf-8", errors="replace") as lines:
@@ -327,4 +327,4 @@ def _manifest(path: Path) -> Found:
     facts = (("rows", f"{count} frames"), ("columns", ", ".join(columns)))
     known = {"depth", "sparse", "points"} & set(columns)
     doubts = () if known else ("no column is called depth, sparse or points: measurements are wanted too",)
-    return Found(what="a table of frames", facts=facts, command=command(path), doubts=doubts)
+    return Inventory(what="a table of frames", facts=facts, command=command(path), doubts=doubts)

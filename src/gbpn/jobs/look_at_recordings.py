@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from gbpn.errors import GbpnError
-from gbpn.jobs.looking import Found, command
+from gbpn.jobs.looking import Inventory, command
 from gbpn.jobs.sources import Sensor
 
 __all__ = ["bag", "project", "video"]
@@ -16,7 +16,7 @@ _TOLERANCE = 0.05
 _MEASURES = ("sensor_msgs/msg/PointCloud2", "sensor_msgs/msg/Image", "sensor_msgs/msg/CompressedImage")
 
 
-def bag(path: Path) -> Found:
+def bag(path: Path) -> Inventory:
     """A recording: its topics, and the pair of them that has most frames."""
     from gbpn.jobs.recorded import jobs_of_recording
     from gbpn.recordings.bag_files import BagFile
@@ -34,7 +34,7 @@ def bag(path: Path) -> Found:
     images, points = _likely(topics, counts)
     if not images or not points:
         missing = "no topic of images" if not images else "no topic of clouds or depth images"
-        return Found(what="a recording", facts=tuple(facts), command=(), doubts=(f"{missing} is in it",))
+        return Inventory(what="a recording", facts=tuple(facts), command=(), doubts=(f"{missing} is in it",))
     typed = command(path, image=images[0], points=points[0])
     doubts = []
     for option, names in (("--image", images), ("--points", points)):
@@ -47,10 +47,10 @@ def bag(path: Path) -> Found:
     except GbpnError as error:
         if recording is not None:
             recording.close()
-        return Found(what="a recording", facts=tuple(facts), command=typed, doubts=(*doubts, str(error)))
+        return Inventory(what="a recording", facts=tuple(facts), command=typed, doubts=(*doubts, str(error)))
     paired = sum(not job.left_out for job in jobs)
     facts.append(("pairs", f"{paired} of {len(jobs)} images have measurements within {_TOLERANCE:g} s"))
-    return Found(
+    return Inventory(
         what="a recording",
         facts=tuple(facts),
         command=typed,
@@ -72,7 +72,7 @@ def _likely(topics: dict[str, str], counts: dict[str, int]) -> tuple[list[str], 
     return images, [*clouds, *aligned]
 
 
-def video(path: Path, sparse: Path | None) -> Found:
+def video(path: Path, sparse: Path | None) -> Inventory:
     """A video, and the folder of its depth files."""
     from gbpn.jobs.film import jobs_of_video
     from gbpn.recordings.video import Video
@@ -87,7 +87,7 @@ def video(path: Path, sparse: Path | None) -> Found:
     sparse = sparse or (beside if beside.is_dir() else None)
     if sparse is None:
         told = f"a video wants a folder of depth files, --depth FOLDER; there is none called {beside.name}"
-        return Found(
+        return Inventory(
             what="a video", facts=tuple(facts), command=command(path, depth="FOLDER"), doubts=(told,)
         )
     from gbpn.jobs.look_at_files import scale_of
@@ -98,10 +98,12 @@ def video(path: Path, sparse: Path | None) -> Found:
     paired = sum(not job.left_out for job in jobs)
     facts.append(("pairs", f"{paired} of {len(jobs)} frames have a depth file"))
     typed = command(path, depth=sparse, scale=None if scale is None else f"{scale:g}")
-    return Found(what="a video", facts=tuple(facts), command=typed, doubts=doubts, jobs=jobs, sensor=sensor)
+    return Inventory(
+        what="a video", facts=tuple(facts), command=typed, doubts=doubts, jobs=jobs, sensor=sensor
+    )
 
 
-def project(images: Path, model: Path) -> Found:
+def project(images: Path, model: Path) -> Inventory:
     """A COLMAP project: pictures, and how many of them were registered."""
     from statistics import median
 
@@ -128,7 +130,7 @@ def project(images: Path, model: Path) -> Found:
     ]
     root = images if pictures != images and model == images else pictures
     typed = command(root, None if root == images and pictures != images else model)
-    return Found(
+    return Inventory(
         what="a COLMAP project",
         facts=tuple(facts),
         command=typed,

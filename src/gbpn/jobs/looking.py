@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from gbpn.inputs.frame import FrameInputs
     from gbpn.recordings.bags import Recording
 
-__all__ = ["Found", "Seen", "command", "look", "seen_of", "sheet", "spread"]
+__all__ = ["Inventory", "SeenFrame", "command", "look", "seen_of", "sheet", "spread"]
 
 _TILE = 320
 """Pixels; pictures of a contact sheet are thinned out to about this width."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Found:
+class Inventory:
     """What a thing is."""
 
     what: str
@@ -45,7 +45,7 @@ class Found:
     opened: Recording | None = None
     """What the frames are read from; a `with` block closes it."""
 
-    def __enter__(self) -> Found:
+    def __enter__(self) -> Inventory:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -59,7 +59,7 @@ class Found:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Seen:
+class SeenFrame:
     """One frame that was read."""
 
     job: Job
@@ -77,7 +77,7 @@ def command(thing: Path, sparse: Path | None = None, **options: object) -> tuple
     return (*words, "-o", "completed")
 
 
-def look(thing: str, sparse: str | None = None) -> Found:
+def look(thing: str, sparse: str | None = None) -> Inventory:
     """What `thing` is, perhaps with its measurements in `sparse`; torch is loaded by what needs it only."""
     from gbpn.formats.colmap_layout import model_folders
     from gbpn.jobs import look_at_files, look_at_recordings
@@ -109,19 +109,19 @@ def spread(jobs: Sequence[Job], count: int = 4) -> list[Job]:
     return [usable[place] for place in places]
 
 
-def seen_of(found: Found) -> tuple[list[Seen], list[str]]:
+def seen_of(found: Inventory) -> tuple[list[SeenFrame], list[str]]:
     """Some frames as `gbpn complete` would read them, and what is wrong with the others."""
     seen, wrong = [], []
     for job in spread(found.jobs):
         try:
             inputs = found.sensor.read(job.image, job.sparse) if job.read is None else job.read()
-            seen.append(Seen(job=job, inputs=inputs))
+            seen.append(SeenFrame(job=job, inputs=inputs))
         except GbpnError as error:
             wrong.append(f"{job.name}: {error}")
     return seen, wrong
 
 
-def sheet(seen: Sequence[Seen], path: Path) -> None:
+def sheet(seen: Sequence[SeenFrame], path: Path) -> None:
     """A picture of frames, each beside its measurements in colours."""
     from gbpn.show import pictures
 
