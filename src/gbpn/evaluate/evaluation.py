@@ -21,7 +21,7 @@ from rich.table import Table
 from gbpn.datasets import VoidDataset, open_dataset
 from gbpn.datasets.void import DEPTH_RANGE as VOID_RANGE
 from gbpn.errors import GbpnError, InputError
-from gbpn.evaluate import ablation, acceptance, published, runtime, suites, trust
+from gbpn.evaluate import ablation, acceptance, priors, published, runtime, suites, trust
 from gbpn.evaluate.figures import contact_sheets, frame_rows, propagation, reaches
 from gbpn.evaluate.methods import BASELINES, distinct, method_entry, weight_entries
 from gbpn.evaluate.page import Picture, page
@@ -132,6 +132,8 @@ def _extras(plan: Plan, suite: suites.Suite, report: Report) -> tuple[dict[str, 
         return {title: table for title, table, _ in found}, [drawn for _, _, drawn in found]
     if suite.surfaces:
         return {"depth-like maps": depth_maps(plan)}, []
+    if suite.name == "prior":
+        return priors.tables(plan), []
     if suite.judge is not None:
         learned = [entry.name for entry in plan.entries if entry.kind == "weights"]
         return dict(suite.judge(report.rows, learned)), _reliability(report) if suite.trust else []

@@ -154,6 +154,15 @@ SUITES: dict[str, Suite] = {
             surfaces=True,
         ),
         Suite(
+            name="prior",
+            about="What another network's depth map brings and costs: good and wrong ones from the truth.",
+            settings=tuple(Setting(points=n) for n in (1, 10, 50, 500)),
+            axis="points",
+            methods=("none",),
+            needs_weights=True,
+            published=False,
+        ),
+        Suite(
             name="confidence",
             about="What the uncertainty is worth: dropping the least confident, AUSE, coverage, likelihood.",
             methods=("nearest", "linear", "fast_global", "gbp_handmade"),

@@ -77,8 +77,8 @@ def _room(seed: int, number: int, stock: Stock | None) -> Place:
         look=lambda tracer, rng, width, height: viewpoint(room, tracer, rng, width, height),
         through_air=lambda radiance, depth: radiance,
         facts={
-            "style": room.kind,
-            "light": f"{room.when.day.weather}{' and lamps' if room.when.lamps else ''}",
+            "room": room.kind,
+            "light": f"{room.when.day.weather}, lamps {'lit' if room.when.lamps else 'out'}",
         },
     )
 

@@ -277,6 +277,18 @@ class Decorator:
         )
         s, high = float(rng.uniform(0.02, 0.3)), float(rng.uniform(0.86, 0.92))
         end = wall.length * fill
+        if rng.random() < 0.65 and not any(hole.low < 1.4 and hole.start < end for hole in wall.openings):
+            tiles = self.palette.cover("wall_tile", roughness=0.25, mirror=0.04)
+            into = Assembly("tiles")
+            a, b = s, min(end + 0.3, wall.length)
+            corners = [
+                wall.at(a, high, 0.006),
+                wall.at(b, high, 0.006),
+                wall.at(b, 1.42, 0.006),
+                wall.at(a, 1.42, 0.006),
+            ]
+            into.quads(np.array([corners]), tiles, tile=self.palette.tile("wall_tile"))
+            self.layout.builder.add(into.mesh())
         above = rng.random() < 0.8
         while s < end:
             role = rng.random()

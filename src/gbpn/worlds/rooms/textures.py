@@ -75,7 +75,7 @@ def picture(kind: str, number: int) -> npt.NDArray[np.uint8]:
 def _plaster(rng: np.random.Generator, number: int) -> np.ndarray:
     """Nearly white: the wall's own colour multiplies it."""
     rough = (0.004, 0.008, 0.012, 0.02, 0.03, 0.012)[number % 6]
-    shade = 1 + 0.012 * noise(rng, low=1, fall=1.6) + rough * noise(rng, low=30, fall=0.2)
+    shade = 1 + 0.007 * noise(rng, low=1, fall=1.6) + rough * noise(rng, low=30, fall=0.2)
     return tinted(np.array([0.95, 0.95, 0.94]), shade)
 
 
@@ -213,7 +213,7 @@ def _wall_tile(rng: np.random.Generator, number: int) -> np.ndarray:
 
 
 def _carpet(rng: np.random.Generator, number: int) -> np.ndarray:
-    base = hsv(rng.choice([0.1, 0.08, 0.6, 0.0, 0.3]), rng.uniform(0.02, 0.35), rng.uniform(0.25, 0.75))
+    base = hsv(rng.choice([0.1, 0.08, 0.6, 0.0, 0.1]), rng.uniform(0.02, 0.28), rng.uniform(0.25, 0.75))
     shade = 1 + 0.02 * noise(rng, low=1, fall=1.3) + rng.uniform(0.03, 0.09) * noise(rng, low=40, fall=0.1)
     if number % 4 == 1:  # of an office: squares by turns
         shade = shade * (1 + 0.05 * (((X * 2).astype(int) + (Y * 2).astype(int)) % 2))
