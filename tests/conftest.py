@@ -135,10 +135,12 @@ LONG = (
     "export/test_onnx.py",
     "export/test_torch_export.py",
     "predict/test_real_reconstruction.py",
+    "native/test_arm.py",
     "runtime/test_runtime.py",
     "scale/test_page.py",
     "scale/test_ray.py",
     "scale/test_training_nodes.py",
+    "studio/test_browser_site.py",
     "test_soak.py",
 )
 """Files whose tests take minutes; `GBPN_ALL_TESTS=1` runs them too."""

@@ -132,6 +132,7 @@ def small(suite: str, shared: Path) -> list[object]:
         "propagation": [*room, "--method", "nearest", "--method", "linear", "--points", 30],
         "runtime": [*room, "--method", "nearest", "--no-pictures"],
         "confidence": [*room, *few],
+        "gallery": [*room, "--method", "linear", "--points", 10, "--points", 500],
         "sharpness": [*room, "--method", "linear", "--points", 40, "--no-pictures"],
         "prior": [*room, "--method", "linear", "--points", 40, "--no-pictures"],
     }[suite]
@@ -160,7 +161,10 @@ def test_every_suite_on_real_frames(suite, shared, weights, mapped, tmp_path) ->
         assert by_points[500] < by_points[50]
         assert data["rows"][0]["setting"]["seeds"] == 2
     if suite == "runtime":
-        assert [entry["method"] for entry in data["runtime"]] == ["v3", "v9"]
+        sizes = ["228×304", "256×320", "352×1216"]
+        assert [(e["method"], e["size"]) for e in data["runtime"]] == [
+            (method, size) for method in ("v3", "v9") for size in sizes
+        ]
         for entry in data["runtime"]:
             parts = entry["network_milliseconds"] + entry["gbp_milliseconds"]
             assert parts >= entry["milliseconds"] - 0.02

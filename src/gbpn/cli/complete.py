@@ -9,6 +9,7 @@ import typer
 
 from gbpn.cli import arguments, options
 from gbpn.cli.how_options import USUAL, with_how
+from gbpn.cli.look import suggestion
 from gbpn.cli.merge import merge_completed, require_merging
 from gbpn.cli.outcomes import plain, tell, tell_change
 from gbpn.errors import GbpnError, InputError
@@ -77,8 +78,9 @@ def complete(
     retry_failed: options.RetryFailed = False,
 ) -> None:
     """Complete sparse depth: depth (PNG, NPY), confidence, sigma and a preview for each image."""
-    image, sparse = _project(image, sparse or depth)
     intrinsics = arguments.camera_of(intrinsics, focal_mm)
+    image, sparse, intrinsics, how = _saved(image, sparse or depth, intrinsics, how)
+    image, sparse = _project(image, sparse)
     arguments.require_choice(
         {
             "--pair": pair,
@@ -100,7 +102,10 @@ def complete(
     pairing = _pairing(pair, by_order, tolerance)
     if merge is not None:
         require_merging(merge, image, sparse, elsewhere=distributed is not None)
-    arguments.require_first_frame(image, sparse, scale, output=output, points=points, pairing=pairing)
+    try:
+        arguments.require_first_frame(image, sparse, scale, output=output, points=points, pairing=pairing)
+    except InputError as error:
+        raise InputError(suggestion(image, sparse, error)) from error
     import warnings
     from contextlib import ExitStack
 
@@ -168,7 +173,10 @@ def complete(
             return
         folder = Path(output)
         topics = (image_topic, points, camera_info, tf, deskew) if recorded else None
-        video, frames = _frames(opened, image, sparse, sensor, topics, pairing, tolerance, points)
+        try:
+            video, frames = _frames(opened, image, sparse, sensor, topics, pairing, tolerance, points)
+        except InputError as error:
+            raise InputError(suggestion(image, sparse, error)) from error
         if how.stream and workers > 1:
             raise InputError("--stream takes frames one after the other: with --workers 1")
         run = Run(
@@ -200,6 +208,29 @@ def _tell_all(console: Console, outcomes: list[Outcome], folder: Path, rerun: Pa
         _record(console, outcomes, folder, rerun)
     if any(outcome.state == "failed" for outcome in outcomes):
         raise typer.Exit(_SOME_FAILED)
+
+
+def _saved(
+    image: str, sparse: str | None, intrinsics: str | None, how: How
+) -> tuple[str, str | None, str | None, How]:
+    """Photo, points and camera of a project that the studio saved; anything else as it is."""
+    from gbpn.jobs.project_files import SUFFIX
+
+    if Path(image).suffix.lower() != SUFFIX:
+        return image, sparse, intrinsics, how
+    if sparse is not None or intrinsics is not None:
+        raise InputError(f"{plain(image)} brings its points and its camera: leave the others out")
+    import atexit
+    import shutil
+    import tempfile
+
+    from gbpn.jobs.project_files import read_project, unpacked
+
+    project = read_project(Path(image))
+    folder = tempfile.mkdtemp(prefix="gbpn-project-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)  # frames are read until the command ends
+    photo, points, camera = unpacked(project, Path(folder))
+    return str(photo), str(points), camera, How.of(how, **project.how)
 
 
 def _project(image: str, sparse: str | None) -> tuple[str, str | None]:

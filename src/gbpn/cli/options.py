@@ -65,7 +65,8 @@ Images = Annotated[
     str,
     typer.Argument(
         help="Image, folder of images, quoted glob, COLMAP project, list of TUM's associations, "
-        "video, ROS bag or MCAP file; with \\[scale]: s3:// or gs:// address, manifest (.csv, .parquet), "
+        "video, ROS bag or MCAP file, project of the studio (.gbpn); "
+        "with \\[scale]: s3:// or gs:// address, manifest (.csv, .parquet), "
         "tar shards."
     ),
 ]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-from functools import cache
 from typing import Annotated, Literal
 
 import numpy as np
@@ -18,10 +17,9 @@ from gbpn import scenes
 from gbpn.answer.completed import CompletedDepth
 from gbpn.errors import InputError
 from gbpn.predict import DepthCompleter
-from gbpn.show import pictures
 from gbpn.studio import exports
 from gbpn.studio.limits import Limits
-from gbpn.studio.material import decode_depth, decode_picture, decode_prior
+from gbpn.studio.material import decode_depth, decode_picture, decode_prior, scene_depth, scene_photo
 from gbpn.studio.workers import Workers
 
 __all__ = ["complete", "router"]
@@ -87,12 +85,9 @@ async def _list_scenes() -> list[str]:
 )
 async def _scene_picture(name: str) -> Response:
     """The picture of an embedded scene."""
-    from importlib.resources import files
-
     if name not in scenes.names():
         raise HTTPException(404, f"there is no scene of that name: {', '.join(scenes.names())}")
-    content = (files(scenes) / name / "image.jpg").read_bytes()
-    return Response(content, media_type="image/jpeg", headers={"cache-control": "max-age=3600"})
+    return Response(scene_photo(name), media_type="image/jpeg", headers={"cache-control": "max-age=3600"})
 
 
 @router.get(
@@ -107,19 +102,7 @@ def _scene_depth(name: str) -> Response:
     """The true depth of an embedded scene, in the colours of the previews."""
     if name not in scenes.names():
         raise HTTPException(404, f"there is no scene of that name: {', '.join(scenes.names())}")
-    return Response(_depth_picture(name), media_type="image/jpeg", headers={"cache-control": "max-age=3600"})
-
-
-@cache
-def _depth_picture(name: str) -> bytes:
-    target = scenes.load(name).target
-    assert target is not None
-    depth = target[0].numpy()
-    known = np.where(depth > 0, depth, np.nan)
-    buffer = io.BytesIO()
-    colours = pictures.colours(known, *pictures.value_range(known), pictures.DEPTH)
-    Image.fromarray(colours).save(buffer, format="JPEG", quality=85)
-    return buffer.getvalue()
+    return Response(scene_depth(name), media_type="image/jpeg", headers={"cache-control": "max-age=3600"})
 
 
 @router.post(

@@ -32,7 +32,7 @@ class Decorator:
         rng = self.rng
         plain = rng.random() < 0.2
         for k, wall in enumerate(self.layout.walls):
-            for _ in range(int(rng.poisson(0.25 if plain else 1.1))):
+            for _ in range(int(rng.poisson(0.25 if plain else 1.5))):
                 self._picture(k, kind)
             if rng.random() < 0.22 and kind not in ("corridor", "bathroom"):
                 self._wall_shelf(k)

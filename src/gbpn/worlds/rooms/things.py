@@ -24,13 +24,13 @@ class Clutter:
 
     def on(self, placed: Placed, roles: Sequence[str], amount: float) -> None:
         """On each top of a piece about `amount` things a square metre, at least now and then one."""
-        for top in placed.piece.tops:
+        for top in placed.piece.tops if not self.layout.crowded else ():
             area = (top[1] - top[0]) * (top[3] - top[2])
             self._strew(placed, top, roles, int(self.rng.poisson(max(0.4, amount * area))))
 
     def fill(self, placed: Placed, kind: str) -> None:
         """Shelves full of books, boxes, or things one after the other."""
-        for top in placed.piece.tops:
+        for top in placed.piece.tops if not self.layout.crowded else ():
             mood = self.rng.random()
             if kind == "books" and mood < 0.6:
                 self._books(placed, top, float(self.rng.uniform(0.4, 1.0)))
