@@ -32,7 +32,7 @@ _PAPERS_MILLIONS = 40.1
 
 def measure() -> dict[str, Any]:
     """Size and speed of the embedded weights here; errors as their card states them."""
-    model = load("default").prepared("float32", "cpu")
+    model, free = (load(name).prepared("float32", "cpu") for name in ("default", "free"))
     return {
         "weights": fingerprint(),
         "configuration": model.config.name,
@@ -40,6 +40,12 @@ def measure() -> dict[str, Any]:
         "million_parameters": round(parameters(model) / 1e6, 1),
         "milliseconds": _milliseconds(model),
         "card": {key: model.card["numbers"].get(key) for key in _CARD},
+        "free": {
+            "megabytes": round(embedded("free").stat().st_size / 1e6, 1),
+            "million_parameters": round(parameters(free) / 1e6, 1),
+            "times_default": round(_milliseconds(free) / _milliseconds(model), 1),
+            "card": {key: free.card["numbers"].get(key) for key in ("rmse", "coverage_90")},
+        },
     }
 
 
@@ -147,12 +153,16 @@ def _zoo(facts: dict[str, Any]) -> str:
         f"{facts['milliseconds']} ms, one CPU thread | {_metres(card['rmse'])}, σ calibrated | "
         "**research and evaluation only** |"
     )
-    theirs = [
+    free = facts["free"]
+    others = [
+        f"| `free`, embedded | {free['million_parameters']} M, {free['megabytes']} MB | "
+        f"{free['times_default']} × `default`'s | {_metres(free['card']['rmse'])}, σ calibrated | "
+        "**any use**: CC BY 4.0, naming gbpn |",
         "| `PingpingXie/GBPN/GBPN_NYU`, the authors', from the hub | 40.1 M, 160 MB "
         "| 35 ms on a GPU, *published* | 0.085 m, *published*; no σ | see there |",
         "| your own: `gbpn train folder --data mine -o run` | – | – | – | yours, and your data's |",
     ]
-    return "\n".join([*head, ours, *theirs])
+    return "\n".join([*head, ours, *others])
 
 
 def _points(points: dict[str, Any]) -> str:

@@ -20,6 +20,7 @@ from gbpn.errors import InputError, TrainingError
 from gbpn.model.loading import load
 from gbpn.model.models import from_config
 from gbpn.train.checkpoints import step_of
+from gbpn.train.credits import write_credits
 from gbpn.train.loop import Machine, TrainingResult, train
 from gbpn.train.progress import read_rows
 from gbpn.train.recipe import SMALL, Recipe
@@ -130,6 +131,8 @@ def _finish(chain: Chain, data: Path | None, out: Path) -> None:
     card["made_with"].pop("command", None)
     card["trained_for"] = {"points": _points(last.recipe), **chain.card["trained_for"]}
     save(model, out / f"{chain.name}.safetensors", half=True, card=card)
+    if data is not None:
+        write_credits(data, out)
 
 
 def _told(stage: Stage, out: Path) -> dict[str, Any]:
@@ -323,15 +326,16 @@ _MAP = replace(
     learns=("first.encoder", "first.decoder", "first.prior"),
     dataset_options=_ROOMS,
     augmentation_options={"points": (1, 10), "others": 0.0, "corrupted": 0.0, "native": 0.3},
-    sizes=((0.0, 128, 160), (0.7, 192, 256)),
-    steps=12_000,
-    peak_rate=2e-3,
+    sizes=((0.0, 128, 160), (0.75, 192, 256)),
+    steps=4_000,
+    batch=4,
+    peak_rate=1.5e-3,
     encoder_rate=0.5,
     end_rate=0.02,
-    average_decay=0.997,
-    average_from=9_000,
+    average_decay=0.99,
+    average_from=3_200,
     validate_every=1_000,
-    checkpoint_every=200,
+    checkpoint_every=100,
 )
 """Encoder, decoder and the depth-like map, from ImageNet: exact depth, no measurements, no inference."""
 
@@ -346,17 +350,16 @@ _MEASURED = replace(
     learns=(),
     augmentation_options=_ROOM_SENSORS,
     alpha2=20.0,
-    peak_rate=1.5e-3,
+    peak_rate=1.2e-3,
     encoder_rate=0.3,
-    average_decay=0.995,
 )
 """What the two stages with measurements have in common: any number of points, all sensors."""
 
 _ROOM_FIELD = replace(
     _MEASURED,
     sizes=((0.0, 128, 160), (0.8, 192, 256)),
-    steps=12_000,
-    average_from=9_000,
+    steps=5_000,
+    average_from=4_100,
 )
 """Heads on the decoder that the map has taught: edges, learned edges and trust, with inference. The map goes
 on learning surfaces, so that it stays one."""
@@ -370,9 +373,9 @@ _ROOM_SECOND = replace(
     alpha2=30.0,
     augmentation_options={**_ROOM_SENSORS, "native": 0.8},
     sizes=((0.0, 128, 160), (0.8, 192, 256)),
-    steps=12_000,
-    peak_rate=1.2e-3,
-    average_from=9_000,
+    steps=2_000,
+    peak_rate=1e-3,
+    average_from=1_600,
 )
 """A second stage that sees depth; the first one stays and is only computed forward."""
 
@@ -384,10 +387,11 @@ FREE = Chain(
         Stage(name="second", recipe=_ROOM_SECOND),
     ),
     card={
-        "licence": "CC BY 4.0; trained on rendered rooms only",
-        "training_data": "rooms rendered from 3D models (CC0 and CC BY 3.0, named in the credits); encoder "
-        "started from EfficientNet-lite0 weights (Apache-2.0), whose own images were ImageNet's",
-        "trained_for": {"depth": [0.3, 14.0], "focal": 260.0},
+        "licence": "CC BY 4.0; trained on drawn rooms and streets only",
+        "training_data": "rooms and streets of gbpn worlds, drawn from procedures and from models (CC0 and "
+        "CC BY 3.0) that CREDITS.md beside the weights names; encoder started from EfficientNet-lite0 "
+        "weights (Apache-2.0), whose own images were ImageNet's",
+        "trained_for": {"depth": [0.3, 80.0], "focal": 260.0},
     },
 )
 

@@ -22,6 +22,7 @@ from gbpn.model.loading import load
 from gbpn.model.models import from_config
 from gbpn.train import optimiser as optimisation
 from gbpn.train.averaging import WeightAverage
+from gbpn.train.credits import write_credits
 from gbpn.train.distributed import average, synchronise_batch_norm
 from gbpn.train.fault_tolerant import FaultTolerantSamples, collate_fetched
 from gbpn.train.learner import Learner
@@ -89,6 +90,8 @@ def train(
                 if not resume or out.is_dir():
                     stack.enter_context(locked(out))
                 folder.open(recipe, resume=resume)
+                if data is not None:
+                    write_credits(data, out)
                 damaged = folder.checkpoints.set_damaged_aside() if resume else []
             fabric.barrier()
             return _perform(recipe, data, folder, fabric, machine, resume, damaged)
