@@ -139,6 +139,7 @@ LONG = (
     "scale/test_page.py",
     "scale/test_ray.py",
     "scale/test_training_nodes.py",
+    "studio/test_browser_site.py",
     "test_soak.py",
 )
 """Files whose tests take minutes; `GBPN_ALL_TESTS=1` runs them too."""

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib import import_module
 from importlib.util import find_spec
-from typing import Any
 
 import numpy as np
 
@@ -74,14 +72,18 @@ def _street(seed: int, number: int, stock: Stock | None) -> Place:
 
 
 def _room(seed: int, number: int, stock: Stock | None) -> Place:
-    made: Any = import_module("gbpn.worlds.rooms.room")
-    viewing: Any = import_module("gbpn.worlds.rooms.viewing")
-    room = made.build(seed, number, stock)
+    from gbpn.worlds.rooms.room import build
+    from gbpn.worlds.rooms.viewing import viewpoint
+
+    room = build(seed, number, stock)
     return Place(
         scene=room.scene,
-        look=lambda tracer, rng, width, height: viewing.viewpoint(room, tracer, rng, width, height),
+        look=lambda tracer, rng, width, height: viewpoint(room, tracer, rng, width, height),
         through_air=lambda radiance, depth: radiance,
-        facts={},
+        facts={
+            "room": room.kind,
+            "light": f"{room.when.day.weather}, lamps {'lit' if room.when.lamps else 'out'}",
+        },
     )
 
 
