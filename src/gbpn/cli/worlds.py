@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from gbpn.jobs.drawing_worlds import Progress
 
-__all__ = ["worlds"]
+__all__ = ["size_of", "worlds"]
 
 _SOME_FAILED = 3
 """Exit code if frames could not be drawn."""
@@ -27,7 +27,10 @@ def worlds(
     kind: Annotated[str, typer.Option(help="rooms, streets or both.")] = "both",
     seed: Annotated[int, typer.Option(help="Frame N depends on this and N only.")] = 1,
     size: Annotated[str, typer.Option(help="Width x height in pixels.")] = "320x240",
-    views: Annotated[int, typer.Option(help="Frames that are taken in each world.")] = 2,
+    views: Annotated[
+        int | None,
+        typer.Option(help="Frames that are taken in each world; default 2 in rooms, 3 in streets."),
+    ] = None,
     handheld: Annotated[
         bool, typer.Option("--handheld", help="The views of a world are a sequence by one camera.")
     ] = False,
@@ -70,7 +73,7 @@ def worlds(
         Wanted(
             kind=name,
             seed=seed,
-            size=_size(size),
+            size=size_of(size),
             views=views,
             handheld=handheld,
             licence=licence,
@@ -91,7 +94,8 @@ def worlds(
         raise typer.Exit(_SOME_FAILED)
 
 
-def _size(text: str) -> tuple[int, int]:
+def size_of(text: str) -> tuple[int, int]:
+    """Width and height of words such as 320x240."""
     from gbpn.errors import InputError
 
     width, cross, height = text.lower().partition("x")

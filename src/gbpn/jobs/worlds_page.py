@@ -61,7 +61,7 @@ def _sentence(scene: PoolScene, own: SceneNumbers, rate: float | None) -> str:
     wanted = scene.wanted
     width, height = wanted.size
     told = (
-        f"Seed {wanted.seed}, {width}×{height} pixels, {wanted.views} views of each world, "
+        f"Seed {wanted.seed}, {width}×{height} pixels, {wanted.frames_of_a_world} views of each world, "
         f"role {scene.role}, models: {'CC0 only' if wanted.licence == 'cc0' else 'any free licence'}."
     )
     return told + (f" Drawn at {rate:,.0f} frames an hour." if rate else "")
@@ -76,7 +76,7 @@ def _drawn_by_lot(scene: PoolScene, count: int) -> list[int]:
     first: list[int] = []
     later: list[int] = []
     for k in order:
-        world = done[k] // scene.wanted.views
+        world = scene.wanted.world_of(done[k])
         (later if world in worlds else first).append(done[k])
         worlds.add(world)
     return (first + later)[:count]

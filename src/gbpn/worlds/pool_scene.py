@@ -88,7 +88,7 @@ class PoolScene:
         camera = {
             "K": np.round(frame.view.intrinsics, 6).tolist(),
             "pose": np.round(frame.view.pose, 9).tolist(),
-            "world": frame.number // self.wanted.views,
+            "world": self.wanted.world_of(frame.number),
             **frame.facts,
             "seen": frame.seen,
             "models": list(frame.credits),
