@@ -140,8 +140,9 @@ def speeds(device: str, sizes: tuple[str, ...] = SIZES, repeats: int = 10) -> di
     for size in sizes:
         height, width = parsed(size)
         mrf = _moved(field(height, width, learned=3), device)
-        image = torch.rand(1, 3, height, width, device=device)
-        sparse = SparseDepth(depth=2 * (torch.rand(1, 1, height, width, device=device) < 0.006))
+        random = _random(0)
+        image = random(1, 3, height, width).to(device)
+        sparse = SparseDepth(depth=2.0 * (random(1, 1, height, width) < 0.006).to(device))
         camera = torch.tensor([[[width, 0, width / 2], [0, width, height / 2], [0, 0, 1.0]]], device=device)
         with torch.inference_mode():
             found[size] = {
