@@ -50,19 +50,19 @@ class Gpu:
 RTX_4090 = Gpu(
     name="RTX 4090", architecture=89, multiprocessors=128, hertz=2.52e9, bandwidth=1.008e12, cache=72 * 2**20
 )
-LAUNCH = 2.5e-6
+_LAUNCH = 2.5e-6
 """Assumed seconds from one small launch to the next."""
-CACHED = 300
+_CACHED = 300
 """Assumed cycles until a load from the shared cache is there …"""
-FETCHED = 600
+_FETCHED = 600
 """… or from memory; all loads of a line are under way together."""
-BARRIER = 30
+_BARRIER = 30
 """Assumed cycles until the warps of a program have met."""
-ISSUE = 2.0
+_ISSUE = 2.0
 """Assumed cycles per instruction of a warp that has a scheduler to itself."""
-HANDOVER = 1500
+_HANDOVER = 1500
 """Assumed cycles from one strip's release to the next one's acquire."""
-CACHE_SPEED = 3.0
+_CACHE_SPEED = 3.0
 """Assumed bandwidth of the shared cache over that of memory."""
 
 _MOVED = 116
@@ -165,8 +165,8 @@ def _sweep_seconds(gpu: Gpu, kernel: Resources, lines: int, positions: int, cach
     """Of the kernel alone: when the last strip is done, each behind the one on its left."""
     from gbpn.gbp.triton.sweep_operator import EVERY, STRIP, strips_of
 
-    cycles = (CACHED if cached else FETCHED) + ISSUE * kernel.instructions + BARRIER * kernel.barriers
-    line, late = cycles / gpu.hertz, HANDOVER / gpu.hertz
+    cycles = (_CACHED if cached else _FETCHED) + _ISSUE * kernel.instructions + _BARRIER * kernel.barriers
+    line, late = cycles / gpu.hertz, _HANDOVER / gpu.hertz
     before: dict[int, float] = {}
     done: dict[int, float] = {}
     for strip in range(strips_of(lines, positions, STRIP)):
@@ -189,7 +189,7 @@ def expected(
     sweep, step = compiled(gpu, "sweep"), compiled(gpu, "step")
     pixels = height * width
     cached = _FIELD * pixels < gpu.cache
-    speed = gpu.bandwidth * (CACHE_SPEED if cached else 1)
+    speed = gpu.bandwidth * (_CACHE_SPEED if cached else 1)
     parts: dict[str, dict[str, float]] = {}
     for name, (lines, positions) in {"horizontal": (width, height), "vertical": (height, width)}.items():
         copied = 8 * _COPIED[name] * pixels
@@ -198,13 +198,13 @@ def expected(
         parts[f"{name} sweeps"] = {
             "launches": 2 * iterations * launches,
             "bytes": 2 * iterations * (copied + _MOVED * pixels),
-            "seconds": 2 * iterations * (kernel + copied / speed + LAUNCH * launches),
+            "seconds": 2 * iterations * (kernel + copied / speed + _LAUNCH * launches),
         }
     moved = (_STEP_MOVED + 16 * learned) * pixels
     parts["learned edges"] = {
         "launches": iterations * (steps * STEP_LAUNCHES + BETWEEN),
         "bytes": iterations * steps * moved,
-        "seconds": iterations * (steps * (moved / speed + LAUNCH * STEP_LAUNCHES) + LAUNCH * BETWEEN),
+        "seconds": iterations * (steps * (moved / speed + _LAUNCH * STEP_LAUNCHES) + _LAUNCH * BETWEEN),
     }
     total = {key: sum(part[key] for part in parts.values()) for key in ("launches", "bytes", "seconds")}
     return {
