@@ -172,7 +172,10 @@ class Session:
                 if self.two_stages or self.pipeline.second is None:
                     encoding = self._looks[0]
                     answer = self.pipeline.with_sigma(
-                        answer, found.used, lambda given: [*self.pipeline.stages(encoding, given)][-1]
+                        encoding,
+                        answer,
+                        found.used,
+                        lambda given: [*self.pipeline.stages(encoding, given)][-1],
                     )
                 self._result = self.engine.completed(found.inputs, evenly_sure(answer))
         return self._result

@@ -63,7 +63,7 @@ class Stream:
         self._before = inputs.image.clone()
         last = self._stages(encoding, used, "seen")
         answer = self.pipeline.with_sigma(
-            last.distribution, used, lambda given: self._stages(encoding, given, "checked"), sigmas
+            encoding, last.distribution, used, lambda given: self._stages(encoding, given, "checked"), sigmas
         )
         return self.engine.completed(inputs, evenly_sure(replace(answer, dropped=dropped)))
 
