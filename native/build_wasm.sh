@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # Builds the core for browsers: the C interface (native/gbpn.h) as one WebAssembly file with vectors of 128 bits.
 # Tried with emscripten 3.1.6 (Debian's). A change under native/ that the browser computes with needs it anew.
-# usage: bash native/build_wasm.sh [output, default web/src/worker/core.wasm]
+# usage: bash native/build_wasm.sh [output, default web/public/engine/core.wasm]
 set -euo pipefail
 cd "$(dirname "$0")"
-out=${1:-../web/src/engine/core.wasm}
+out=${1:-../web/public/engine/core.wasm}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 flags=(-O3 -msimd128 -std=c++17 -fno-math-errno -fno-trapping-math)

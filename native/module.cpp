@@ -7,6 +7,7 @@
 namespace nb = nanobind;
 
 void bind_attention(nb::module_ &module);
+void bind_doubling(nb::module_ &module);
 void bind_field_maps(nb::module_ &module);
 void bind_gbp(nb::module_ &module);
 void bind_head_planes(nb::module_ &module);
@@ -41,6 +42,7 @@ NB_MODULE(_native, module) {
     module.def("force_simd_level", &gbpn::force_level, nb::arg("name"),
                "Use this instruction set from now on; 'auto' for the best that runs here.");
     bind_attention(module);
+    bind_doubling(module);
     bind_field_maps(module);
     bind_gbp(module);
     bind_head_planes(module);

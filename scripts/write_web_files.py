@@ -5,6 +5,7 @@ python scripts/write_web_files.py
 web/src/palettes.ts      the colours of `gbpn.show.pictures`
 web/tests/colours.json   values and their colours
 web/tests/frames.json    one message of every kind, as frame and in plain words
+web/tests/engine.json    what the engine's parts are in Python, which are its twins
 """
 
 from __future__ import annotations
@@ -15,8 +16,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
+from gbpn.engine import resizing
+from gbpn.measurements import agreement, outliers
 from gbpn.show import pictures
+from gbpn.sigma import checkerboard, held_out
 from gbpn.studio import protocol
 
 WEB = Path(__file__).resolve().parents[1] / "web"
@@ -66,6 +71,74 @@ def frames() -> str:
     return _json({"version": protocol.VERSION, **found})
 
 
+def engine() -> str:
+    """Inputs of the engine's parts in NumPy and torch, and what these make of them."""
+    return _json(
+        {
+            "checks": [_checked(*case) for case in _sparse_maps()],
+            "explained": [_explained(seed) for seed in range(4)],
+            "sizes": [
+                {"given": given, "factor": resizing.working_scale(*given)}
+                for given in (
+                    (480, 640, 554.0, 3, 260.0),
+                    (3024, 4032, 3100.0, 900, 260.0),
+                    (120, 160, 100.0, 40, 260.0),
+                )
+            ],
+            "even": _even(),
+        }
+    )
+
+
+def _sparse_maps() -> list[tuple[str, np.ndarray]]:
+    """Measurements [H, W] of several densities and patterns, outliers included."""
+    rng = np.random.default_rng(0)
+    depth = (2 + np.linspace(0, 3, 61)[None] + 0.01 * rng.standard_normal((43, 61))).astype(np.float32)
+    maps = {share: np.where(rng.random(depth.shape) < share, depth, 0) for share in (0.005, 0.1, 0.95)}
+    lines = np.zeros_like(depth)
+    lines[::6, ::2] = depth[::6, ::2]
+    wrong = maps[0.1].copy()
+    wrong[tuple(np.argwhere(wrong > 0)[[5, 90]].T)] *= 9
+    return [
+        ("few", maps[0.005]),
+        ("some", maps[0.1]),
+        ("all", maps[0.95]),
+        ("lines", lines),
+        ("wrong", wrong),
+    ]
+
+
+def _checked(name: str, sparse: np.ndarray) -> dict[str, Any]:
+    suspect = outliers.suspects(torch.from_numpy(sparse)[None, None])
+    held = held_out.drawn_patches(sparse > 0)
+    return {
+        "name": name,
+        "shape": list(sparse.shape),
+        "depth": _short(sparse),
+        "held": np.flatnonzero(held).tolist(),
+        "trust": float(agreement.trust(agreement.certainty(sparse), 32.0).item()),
+        "suspects": [] if suspect is None else np.flatnonzero(suspect.numpy()).tolist(),
+    }
+
+
+def _explained(seed: int) -> dict[str, Any]:
+    rng = np.random.default_rng(seed)
+    sigma = rng.uniform(0.01, 0.05, 60)
+    error = np.abs(rng.standard_normal(60)) * sigma * (0.5, 1.0, 3.0, 1.0)[seed] + (seed == 3) * 0.03
+    return {"error": error.tolist(), "sigma": sigma.tolist(), "found": held_out.explain(error, sigma)}
+
+
+def _even() -> dict[str, Any]:
+    rng = np.random.default_rng(1)
+    y, x = np.mgrid[:37, :50]
+    logit = (np.sin(x / 9) + 0.2 * (-1.0) ** (x + y) + 0.1 * rng.standard_normal(x.shape)).astype(np.float32)
+    known = rng.random(x.shape) < 0.9
+    even = checkerboard.without_checkerboard(logit, known)
+    return {
+        "shape": [37, 50], "logit": _short(logit), "known": known.ravel().tolist(), "even": _short(even)
+    }  # fmt: skip
+
+
 def _from_page() -> list[Any]:
     x, y = np.array([3, 0], np.int32), np.array([1, 2], np.int32)
     metres, noise = np.array([1.5, 2.25], np.float32), np.array([0, 0.125], np.float32)
@@ -98,7 +171,7 @@ def _from_server() -> list[Any]:
         protocol.Welcome(
             protocol=protocol.VERSION, version="0.1.0", model="small-2", stages=2, has_std=True,
             has_exact=False, learned_edges=True, scenes=["kitchen"], exports=["depth.png"],
-            most_points=20000, upload_bytes=1000,
+            most_points=20000, upload_bytes=1000, offers=["film", "suggest"],
         ),
         protocol.Opened(
             reply=1, name="Küche", intrinsics=[1.5, 2.5, 3.5, 4.5], notices=["60°"], picture=picture,
@@ -136,11 +209,21 @@ def _plain(values: np.ndarray) -> list[float | None]:
     return [float(value) if np.isfinite(value) else None for value in values]
 
 
+def _short(values: np.ndarray) -> list[float]:
+    """As few digits as give back the same float32."""
+    return [float(f"{value:.9g}") for value in values.ravel()]
+
+
 def _json(content: Any) -> str:
     return json.dumps(content, ensure_ascii=False) + "\n"
 
 
-FILES = {"src/palettes.ts": palettes, "tests/colours.json": colours, "tests/frames.json": frames}
+FILES = {
+    "src/palettes.ts": palettes,
+    "tests/colours.json": colours,
+    "tests/frames.json": frames,
+    "tests/engine.json": engine,
+}
 
 if __name__ == "__main__":
     for name, write in FILES.items():

@@ -16,6 +16,7 @@ import torch
 from hypothesis import settings
 
 import goldens
+from second_device import as_one_operation, elsewhere
 
 settings.register_profile("gbpn", deadline=None)  # no test asserts a time
 settings.load_profile("gbpn")
@@ -81,6 +82,20 @@ def poisoned():
 
 
 @pytest.fixture
+def second_device(monkeypatch: pytest.MonkeyPatch) -> str:
+    """The name of a device beside the CPU, the fastest while the test runs; see `second_device.py`."""
+    from gbpn.gbp import cpu, reference
+
+    name = elsewhere()
+    for place in ("kernels.backends", "evaluate.methods", "evaluate.evaluation"):
+        monkeypatch.setattr(f"gbpn.{place}.fastest_device", lambda: name)
+    for step in ("sweep", "nonlocal_step"):
+        quick = as_one_operation(getattr(cpu, step), getattr(reference, step))
+        monkeypatch.setattr(reference, step, quick)
+    return name
+
+
+@pytest.fixture
 def with_threads():
     """with_threads(3, make) → make(), run with so many threads; afterwards there are as many as before."""
     before = torch.get_num_threads()
@@ -120,10 +135,12 @@ LONG = (
     "export/test_onnx.py",
     "export/test_torch_export.py",
     "predict/test_real_reconstruction.py",
+    "native/test_arm.py",
     "runtime/test_runtime.py",
     "scale/test_page.py",
     "scale/test_ray.py",
     "scale/test_training_nodes.py",
+    "studio/test_browser_site.py",
     "test_soak.py",
 )
 """Files whose tests take minutes; `GBPN_ALL_TESTS=1` runs them too."""

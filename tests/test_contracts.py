@@ -17,7 +17,7 @@ from source_files import PACKAGE, ROOT, sources
 
 LAYERS = {
     "ground": ("camera", "errors", "files", "gaussian", "kernels"),
-    "boxes": ("config", "distribution", "how", "measurements", "mrf", "sample", "sigma"),
+    "boxes": ("config", "distribution", "foreign", "how", "measurements", "mrf", "sample", "sigma"),
     "workers": (
         "baselines",
         "formats",

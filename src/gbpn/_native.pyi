@@ -64,6 +64,7 @@ def attention_forward(
 def attention_backward(
     *, inputs: _Tensors, cotangents: _Tensors, gradients: _Tensors, dilation: int, scale: float, threads: int
 ) -> None: ...
+def doubled_adjoint(*, inputs: _Tensors, outputs: _Tensors, threads: int) -> None: ...
 def field_read(
     *,
     inputs: _Tensors,

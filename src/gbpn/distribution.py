@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from gbpn.errors import InputError
+from gbpn.foreign.trust import Verdict
 
 __all__ = ["DepthDistribution", "SigmaCalibration", "Widening", "stacked"]
 
@@ -76,6 +77,8 @@ class DepthDistribution:
     dropped: Tensor | None = None
     """Bool: measurements that were not used since the rest contradicts them, see
     `gbpn.measurements.outliers`."""
+    prior: Verdict | None = None
+    """What became of a foreign depth map; None where none was given."""
 
     @classmethod
     def of_depth(

@@ -88,6 +88,17 @@ class How:
         among=_MEASURED,
     )
     """No σ is wider than the far end."""
+    prior_kind: str = _field(
+        "auto",
+        "What --prior holds: depth, disparity (1/depth) or log (depth), each up to scale and shift; auto: "
+        "what fits the measurements best.",
+        "auto",
+        "depth",
+        "disparity",
+        "log",
+        among=_MEASURED,
+    )
+    """Of a foreign depth map, where one is given; the record says what was decided."""
     stream: int = _field(
         0, "Frames are a video: go on from the frame before, less flicker.", flag=1, among=_FRAMES
     )

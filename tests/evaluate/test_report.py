@@ -132,14 +132,16 @@ def small(suite: str, shared: Path) -> list[object]:
         "propagation": [*room, "--method", "nearest", "--method", "linear", "--points", 30],
         "runtime": [*room, "--method", "nearest", "--no-pictures"],
         "confidence": [*room, *few],
+        "gallery": [*room, "--method", "linear", "--points", 10, "--points", 500],
         "sharpness": [*room, "--method", "linear", "--points", 40, "--no-pictures"],
+        "prior": [*room, "--method", "linear", "--points", 40, "--no-pictures"],
     }[suite]
 
 
 @pytest.mark.parametrize("suite", [name for name, suite in SUITES.items() if not suite.judged])
 def test_every_suite_on_real_frames(suite, shared, weights, mapped, tmp_path) -> None:
     learned = ["--weights", weights] if suite in ("ablation", "iterations", "runtime", "propagation") else []
-    learned += ["--weights", mapped] if suite == "sharpness" else []
+    learned += ["--weights", mapped] if suite in ("sharpness", "prior") else []
     evaluate(*small(suite, shared), *learned, "--suite", suite, "-o", tmp_path)
     data = report(tmp_path)
     assert data["suite"] == suite
@@ -159,11 +161,19 @@ def test_every_suite_on_real_frames(suite, shared, weights, mapped, tmp_path) ->
         assert by_points[500] < by_points[50]
         assert data["rows"][0]["setting"]["seeds"] == 2
     if suite == "runtime":
-        assert [entry["method"] for entry in data["runtime"]] == ["v3", "v9"]
+        sizes = ["228×304", "256×320", "352×1216"]
+        assert [(e["method"], e["size"]) for e in data["runtime"]] == [
+            (method, size) for method in ("v3", "v9") for size in sizes
+        ]
         for entry in data["runtime"]:
             parts = entry["network_milliseconds"] + entry["gbp_milliseconds"]
             assert parts >= entry["milliseconds"] - 0.02
             assert entry["network_gigamacs"] > entry["gbp_gigaflops"] > 0
+    if suite == "prior":
+        (table,) = (rows for title, rows in data.items() if title.startswith("priors, "))
+        assert {"none", "good: depth, blurred", "wrong: mirrored"} < {line["prior"] for line in table}
+        assert {line["points"] for line in table} == {40}
+        assert table[0]["change"] == "+0.0 %"
     if suite == "sharpness":
         (line,) = data["depth-like maps"]
         assert line["frames"] == 1

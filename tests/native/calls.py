@@ -246,6 +246,12 @@ def upscale(m: Maker) -> Call:
     return Call("upscale", {"inputs": inputs, "outputs": {"planes": planes}}, {"threads": m.threads})
 
 
+def doubled_adjoint(m: Maker) -> Call:
+    fine = m.tensor(m.batch, 2 * m.height, 2 * m.width)
+    groups = {"inputs": {"fine": fine}, "outputs": {"result": m.tensor(m.batch, m.height, m.width)}}
+    return Call("doubled_adjoint", groups, {"threads": m.threads})
+
+
 def field_read(m: Maker) -> Call:
     m.dtype = torch.float32
     edges, learned, contrast = m.rng.randint(1, 4), m.rng.randint(0, 3), m.rng.random() < 0.7
@@ -352,6 +358,7 @@ OPERATORS: dict[str, Callable[[Maker], Call]] = {
     "attention_backward": lambda m: attention(m, adjoint=True),
     "head_planes": head_planes,
     "upscale": upscale,
+    "doubled_adjoint": doubled_adjoint,
     "field_read": field_read,
     "field_corrected": field_corrected,
     "field_responding": field_responding,

@@ -248,7 +248,7 @@ def test_medians_that_float32_does_not_carry_are_refused(middle: float, fits: bo
     if fits:
         assert without_implausible(sparse) == (sparse, None)
         return
-    with pytest.raises(InputError, match="give the scale"):
+    with pytest.raises(InputError, match="give --scale"):
         without_implausible(sparse)
 
 

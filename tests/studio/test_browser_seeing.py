@@ -136,7 +136,7 @@ def test_a_page_that_slept_finds_back(browser: Any, thin: gbpn.DepthCompleter) -
         before, points = screen.map("state.maps.depth.values"), screen.points()
         reply = screen.state("state.maps.reply")
         screen.wait("state.connection === 'asleep'")
-        screen.page.click("#wake")
+        screen.page.click("header .wake")
         screen.wait(f"state.connection === 'open' && state.maps.reply > {reply}")
         screen.answered()
         assert screen.points() == points

@@ -101,16 +101,17 @@ def assert_same_weights(one: Path, other: Path, tolerance: float) -> None:
                 )
 
 
-def start(out: Path, data: Path, *more: str, settings: list[str]) -> subprocess.Popen:
+def start(out: Path, data: Path, *more: str, settings: list[str], workers: int = 0) -> subprocess.Popen:
     flags = [flag for setting in settings for flag in ("--set", setting)]
     command = [sys.executable, "-m", "gbpn.cli", "train", "small", "--data", str(data), "-o", str(out)]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     return subprocess.Popen(
-        [*command, "--accelerator", "cpu", "--workers", "0", "--no-progress", *flags, *more],
+        [*command, "--accelerator", "cpu", "--workers", str(workers), "--no-progress", *flags, *more],
         env=environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
+        start_new_session=True,  # a group of its own, which can be sent a signal
     )
 
 
@@ -171,6 +172,27 @@ def test_asked_to_stop_a_run_saves_and_resumes(tmp_path, pool) -> None:
     process.send_signal(signal.SIGTERM)
     output = process.communicate(timeout=120)[0]
     assert process.returncode == 130, output
+    assert "--resume" in output
+    assert 1 <= final_state(run)["step"] < 2000
+
+
+@pytest.mark.parametrize(
+    ("processes", "workers", "number"),
+    [(1, 2, signal.SIGTERM), (2, 1, signal.SIGTERM), (1, 1, signal.SIGINT)],
+)
+def test_asked_as_a_group_a_run_saves_and_leaves_nobody(
+    tmp_path, pool, processes: int, workers: int, number: signal.Signals
+) -> None:
+    """As a terminal, systemd or a cluster asks: every process of the run hears it, loaders of data too."""
+    settings = [*TINY, "steps=2000", "validate_every=2000", "checkpoint_every=2000"]
+    run = tmp_path / "run"
+    more = ("--processes", str(processes))
+    process = start(run, pool, *more, settings=settings, workers=workers)
+    wait_for(lambda: len(read_rows(run / "steps.csv")) >= 1, process)
+    os.killpg(process.pid, number)
+    output = process.communicate(timeout=120)[0]  # ends when the last process has closed its output
+    assert process.returncode == 130, output
+    assert "Traceback" not in output
     assert "--resume" in output
     assert 1 <= final_state(run)["step"] < 2000
 

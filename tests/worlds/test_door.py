@@ -9,10 +9,12 @@ import signal
 import subprocess
 import sys
 import time
+import zipfile
 from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
 pytest.importorskip("embreex")
 pytest.importorskip("numba")
@@ -20,14 +22,40 @@ pytest.importorskip("numba")
 from gbpn.datasets.mixed import MixedDataset
 from gbpn.errors import BackendError, DatasetError, InputError
 from gbpn.jobs.drawing_worlds import draw_worlds, opened
-from gbpn.worlds.frame import Wanted, frames_of
+from gbpn.jobs.worlds_page import write_page
+from gbpn.worlds.assets import Stock
+from gbpn.worlds.frame import Wanted, frames_of, stock_for
+from gbpn.worlds.kinds import KINDS
 from gbpn.worlds.pool_scene import PoolScene
+from gbpn.worlds.statistics import numbers_of
+from gbpn.worlds.viewpoint import Viewpoint, handheld, looking
 
 FRAMES, VIEWS = 5, 2
 SETTINGS = ("--kind", "streets", "--licence", "cc0", "--size", "48x32", "--views", str(VIEWS))
 WANTED = Wanted(
     kind="streets", licence="cc0", size=(48, 32), views=VIEWS, sensors=("lidar_64", "stereo", "through")
 )
+
+TRIANGLES = "v -1 0 -1\nv 1 0 -1\nv 0 0 1\nv 0 2 0\nf 1 3 2\nf 1 2 4\nf 2 3 4\nf 3 1 4\n"
+PEOPLE = (("Female", "Ada"), ("Male", "Charles"), ("Girl", "Ada"))
+
+
+def libraries(folder: Path) -> Path:
+    """Three models of four triangles: two may be used with credits, one without."""
+    for name, licence, entries in (
+        ("with", "http://creativecommons.org/licenses/by/3.0/", PEOPLE[:2]),
+        ("without", "Creative Commons Zero", PEOPLE[2:]),
+    ):
+        lines = []
+        with zipfile.ZipFile(folder / f"{name}.sh3f", "w") as file:
+            for k, (model, creator) in enumerate(entries, 1):
+                file.writestr(f"models/{model}.obj", TRIANGLES)
+                facts = {"name": model, "category": "Characters", "model": f"/models/{model}.obj"}
+                facts |= {"creator": creator, "width": "50", "depth": "30", "height": "175"}
+                lines += [f"{key}#{k}={value}" for key, value in facts.items()]
+            file.writestr("PluginFurnitureCatalog.properties", "\n".join(lines))
+            file.writestr("LICENSE.TXT", licence)
+    return folder
 
 
 def command(out: Path, *more: str) -> list[str]:
@@ -74,7 +102,7 @@ def test_a_killed_run_goes_on_where_it_was(scene: PoolScene, tmp_path: Path) -> 
     fewer = command(tmp_path, "--frames", str(FRAMES - 1), "--processes", "1", "--sensors", sensors)
     process = subprocess.Popen(fewer, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     folder = tmp_path / "streets"
-    for _ in range(1200):
+    for _ in range(6000):
         if list(folder.glob("color/*.jpg")) or process.poll() is not None:
             break
         time.sleep(0.05)
@@ -88,7 +116,10 @@ def test_a_killed_run_goes_on_where_it_was(scene: PoolScene, tmp_path: Path) -> 
     assert result.returncode == 0, result.stderr
     assert f"{len(kept)} were there" in result.stdout
     assert all(path.stat().st_mtime_ns == when for path, when in kept.items())
-    assert contents(folder) == contents(scene.folder)
+    drawn = contents(folder)
+    assert drawn.pop("index.html")
+    assert drawn.pop("sheet.jpg")
+    assert drawn == contents(scene.folder)
 
 
 def test_the_pool_reads_back_what_was_drawn(scene: PoolScene) -> None:
@@ -112,14 +143,105 @@ def test_the_pool_reads_back_what_was_drawn(scene: PoolScene) -> None:
     assert (through > 0).any()
 
 
-def test_poses_say_where_a_frame_was_taken(scene: PoolScene) -> None:
-    """Two views of one street: its poses place both exact depths on the same surfaces."""
-    first, second = frames_of(WANTED, 1, (2, 3), None)
-    for frame in (first, second):
-        kept = scene.camera(frame.number)
-        assert kept["world"] == 1
-        assert np.abs(np.array(kept["pose"]) - frame.view.pose).max() < 1e-8
-        assert abs(np.linalg.det(np.array(kept["pose"])[:3, :3]) - 1) < 1e-7
+def test_views_of_a_world_see_the_same_surfaces_from_their_poses() -> None:
+    """A hand-held sequence: the second frame's exact depth, moved by the poses, lies on the first one's."""
+    wanted = Wanted(kind="streets", licence="cc0", size=(96, 64), views=3, handheld=True, sensors=())
+    first, last = frames_of(wanted, 0, (0, 2), None)
+    assert np.array_equal(first.view.intrinsics, last.view.intrinsics)
+    moved = np.linalg.inv(first.view.pose) @ last.view.pose
+    assert 0 < np.linalg.norm(moved[:3, 3]) < 0.3
+    origins, directions = last.view.rays()
+    points = origins + directions * last.depth.reshape(-1, 1)
+    seen = (points - first.view.pose[:3, 3]) @ first.view.pose[:3, :3]
+    pixels = seen @ first.view.intrinsics.T
+    column, row = np.rint(pixels[:, :2] / np.maximum(pixels[:, 2:], 1e-6)).astype(int).T
+    inside = (last.depth.ravel() > 0) & (seen[:, 2] > 0)
+    inside &= (column >= 0) & (column < 96) & (row >= 0) & (row < 64)
+    ratio = seen[inside, 2] / np.maximum(first.depth[row[inside], column[inside]], 1e-6)
+    assert np.median(np.abs(ratio - 1)) < 0.01
+    assert (np.abs(ratio - 1) < 0.05).mean() > 0.8
+
+
+def test_a_held_camera_stays_where_it_is_free_to_go() -> None:
+    start = Viewpoint(intrinsics=np.eye(3), pose=looking((0, 0, 1.5), 0.3), width=4, height=3)
+
+    def free(place: np.ndarray, step: np.ndarray) -> bool:
+        return bool((place + step)[0] < 0.05)
+
+    path = handheld(start, np.random.default_rng(3), 200, free=free)
+    assert len(path) == 200
+    assert max(view.pose[0, 3] for view in path) < 0.05
+    assert np.ptp([view.pose[1, 3] for view in path]) > 0.1
+    assert max(view.pose[0, 3] for view in handheld(start, np.random.default_rng(3), 200)) > 0.05
+
+
+def test_credits_name_every_model_and_its_licence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GBPN_FURNITURE", str(libraries(tmp_path)))
+    monkeypatch.setenv("GBPN_CACHE", str(tmp_path / "cache"))
+    wanted = Wanted(kind="streets", size=(32, 24), views=1, sensors=()).checked()
+    stock = stock_for(wanted)
+    made = PoolScene(tmp_path / "streets", wanted, "train", stock)
+    made.begin()
+    used: set[str] = set()
+    for world in range(3):
+        street = KINDS["streets"].build(wanted.seed, world, stock)
+        used |= {credit.name for credit in street.scene.credits()}
+        for frame in frames_of(wanted, world, (world,), stock):
+            made.add(frame)
+    told = made.write_credits().read_text()
+    assert used
+    assert {credit.name for credit, _ in made.credits()} == used
+    for name in used:
+        row = next(line for line in told.splitlines() if name in line)
+        assert f"| {dict(PEOPLE)[name.split()[0]]} |" in row
+        assert ("CC0 1.0" if "without/" in name else "CC BY 3.0") in row
+    assert [asset.name for asset in Stock(licence="cc0").assets] == ["Girl"]
+    (tmp_path / "without.sh3f").unlink()
+    with pytest.raises(InputError, match="libraries"):  # frames of other models are not mixed in
+        PoolScene(made.folder, wanted, "train", stock_for(wanted)).begin()
+
+
+def test_the_page_shows_frames_sensors_and_numbers(scene: PoolScene, tmp_path: Path) -> None:
+    shutil.copytree(scene.folder, tmp_path / "streets")
+    copy = PoolScene(tmp_path / "streets", WANTED, "train", None)
+    text = write_page(copy, beside=[scene.folder], rate=1234).read_text(encoding="utf-8")
+    assert "1,234 frames an hour" in text
+    for name in ("lidar_raw", "stereo", "through", "road", "No model or picture of others"):
+        assert name in text
+    assert "http" not in text  # readable offline
+    assert text.count(f"{FRAMES:,}") >= 2
+    with Image.open(tmp_path / "streets" / "sheet.jpg") as sheet:
+        assert sheet.width > 5 * 200
+
+
+def test_numbers_of_known_scenes(tmp_path: Path) -> None:
+    """A slanted plane is interpolated exactly and has no edges; a step has an edge on each row."""
+    y, x = np.mgrid[0:48, 0:64]
+    depths = {"plane": 2 + 0.004 * x + 0.003 * y, "step": np.where(x < 32, 2.0, 4.0)}
+    for name, depth in depths.items():
+        (tmp_path / name / "depth").mkdir(parents=True)
+        (tmp_path / name / "kinect").mkdir()
+        (tmp_path / name / "meta.json").write_text(json.dumps({"depth_scale": 10000.0}))
+        stored = np.rint(depth * 10000).astype(np.uint16)
+        Image.fromarray(stored).save(tmp_path / name / "depth" / "0.png")
+        half = np.where(y < 24, stored + 100, 0).astype(np.uint16)
+        Image.fromarray(half).save(tmp_path / name / "kinect" / "0.png")
+    plane, step = (numbers_of(tmp_path / name) for name in depths)
+    assert plane.linear < 1e-4
+    assert plane.edges == 0
+    assert step.linear > 0.05
+    assert step.edges == pytest.approx(1 / 64)
+    assert step.quantiles[0] == pytest.approx(2)
+    assert step.quantiles[-1] == pytest.approx(4)
+    assert sum(step.histogram) == pytest.approx(1)
+    (kinect,) = step.sensors
+    assert kinect.measured == pytest.approx(0.5)
+    assert kinect.error == pytest.approx(0.01, abs=1e-4)
+    assert kinect.apart == 0
+    (tmp_path / "none").mkdir()
+    (tmp_path / "none" / "meta.json").write_text("{}")
+    with pytest.raises(DatasetError, match=r"no depth/\*\.png"):
+        numbers_of(tmp_path / "none")
 
 
 def test_cc0_streets_have_nobody_else_in_them(scene: PoolScene) -> None:

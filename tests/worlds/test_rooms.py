@@ -103,7 +103,7 @@ def digest(room: Room) -> str:
 @pytest.fixture(scope="module")
 def rooms() -> list[Room]:
     """Furnished by ours alone."""
-    return [build(5, number) for number in range(6)]
+    return [build(5, number) for number in range(4)]
 
 
 def test_a_room_depends_on_its_seed_and_number_only(rooms: list[Room], tiny: Path) -> None:
@@ -164,7 +164,7 @@ def test_walls_are_closed_but_for_windows(rooms: list[Room]) -> None:
         hits = tracer.cast(np.ascontiguousarray(origins), directions)
         assert hits.found.all()
         mesh = room.scene.mesh
-        outdoors = {"pane", "next room", "outside", "house", "tree", "railing", "window"}
+        outdoors = {"pane", "next room", "outside", "house", "tree", "railing", "window", "stairs"}
         names = np.array([name in outdoors for name in mesh.names])[mesh.thing[hits.triangle]]
         place = origins + hits.distance[:, None] * directions
         inside = (np.abs(place[:, 0]) < room.half[0] + 0.4) & (np.abs(place[:, 1]) < room.half[1] + 0.4)

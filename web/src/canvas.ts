@@ -58,8 +58,9 @@ function drawMaps(context: CanvasRenderingContext2D, state: Readonly<State>): vo
   const picture = state.picture!;
   const { left, top, scale } = fit();
   const box = [left, top, picture.width * scale, picture.height * scale] as const;
+  context.imageSmoothingEnabled = state.sharp !== null || scale < 3;
+  context.drawImage(state.sharp ?? paintedImage(picture), ...box);
   context.imageSmoothingEnabled = scale < 3;
-  context.drawImage(paintedImage(picture), ...box);
   const part = (painted: HTMLCanvasElement | null, from: number, to: number): void => {
     if (!painted) return;
     context.save();

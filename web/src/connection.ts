@@ -1,7 +1,10 @@
-// The socket: numbered requests, the newest points last, and answers that never overwrite newer ones.
+// The conversation with server or engine: numbered requests, the newest points last, and answers that never overwrite newer ones.
 
-import { decode, encode, VERSION } from "./protocol";
+import type { Channel, Ended, Listener } from "./channel";
+import { WorkerChannel } from "./in-worker";
+import { VERSION } from "./protocol";
 import type { FromPage, FromServer, Maps, Opened } from "./protocol";
+import { SocketChannel } from "./socket";
 import { store } from "./store";
 import type { Point } from "./store";
 
@@ -10,14 +13,31 @@ type Request = WithoutId<FromPage>;
 type Handler<K extends FromServer["kind"]> = (message: Extract<FromServer, { kind: K }>) => void;
 
 const RETRIES = [300, 1000, 2000, 5000];
-const IDLE = 4000;
-const REFUSED = 4001;
 
 /** Whether answer `a` may follow what is shown: later points win, then the later stage. */
 export function isNewer(shown: Maps | null, found: Maps, since: number): boolean {
   if (found.reply < since) return false;
   if (shown === null || found.reply !== shown.reply) return shown === null || found.reply > shown.reply;
   return shown.stage === "first" && found.stage === "last";
+}
+
+/** Points of a picture of `size` in one of another. */
+export function fitted(
+  points: readonly Point[], size: readonly [number, number] | null, [height, width]: readonly [number, number, number],
+): readonly Point[] {
+  if (!size || (size[0] === height && size[1] === width)) {
+    const inside = (p: Point): boolean => p.x >= 0 && p.y >= 0 && p.x < width && p.y < height;
+    return points.every(inside) ? points : points.filter(inside);
+  }
+  const moved = (place: number, from: number, to: number): number =>
+    Math.min(Math.max(Math.round((place + 0.5) * to / from - 0.5), 0), to - 1);
+  const found = new Map<number, Point>();
+  for (const point of points) {
+    const x = moved(point.x, size[1], width);
+    const y = moved(point.y, size[0], height);
+    if (!found.has(y * width + x)) found.set(y * width + x, { ...point, x, y });
+  }
+  return [...found.values()];
 }
 
 /** Milliseconds from the event that changed points to its first and its refined answer, drawn. */
@@ -30,10 +50,9 @@ function eventTime(): number {
   return now - event < 1000 ? event : now;
 }
 
-export class Connection {
+export class Connection implements Listener {
   /** Measured so far, for those who ask. */
   readonly latencies: Latency[] = [];
-  private socket: WebSocket | null = null;
   private last = 0;
   /** Id from which on answers belong to what is shown: the picture was opened, or all points taken away. */
   private since = 0;
@@ -43,11 +62,14 @@ export class Connection {
   private opening: Request | null = null;
   /** Id of the newest request to open a picture: only its answer is shown. */
   private openingId = 0;
+  private returning: { points: readonly Point[]; size: readonly [number, number] | null } | null = null;
   private pending: (() => FromPage) | null = null;
   private underway = 0;
   private sent = new Map<number, number>();
   private handlers = new Map<string, ((message: never) => void)[]>();
   private attempt = 0;
+
+  constructor(private readonly channel: Channel) {}
 
   on<K extends FromServer["kind"]>(kind: K, handler: Handler<K>): void {
     const list = this.handlers.get(kind) ?? [];
@@ -56,13 +78,7 @@ export class Connection {
   }
 
   connect(): void {
-    const scheme = location.protocol === "https:" ? "wss" : "ws";
-    const path = new URL("socket", location.href);
-    const socket = new WebSocket(`${scheme}://${path.host}${path.pathname}`);
-    socket.binaryType = "arraybuffer";
-    socket.onmessage = (event) => this.receive(decode(event.data as ArrayBuffer));
-    socket.onclose = (event) => this.ended(event);
-    this.socket = socket;
+    this.channel.open(this);
   }
 
   /** Ask for something; the id of the request. */
@@ -72,9 +88,28 @@ export class Connection {
     return id;
   }
 
+  /** The request that opened what is shown. */
+  get openedWith(): Request | null {
+    return this.opening;
+  }
+
+  /** Open a picture with points, pixels of a picture of this size ([H, W]; null: of its own). */
+  reopen(request: Request, points: readonly Point[], size: readonly [number, number] | null): void {
+    this.open(request);
+    this.returning = { points, size };
+  }
+
+  /** The points of a picture that was reopened, once it is here; null for any other. */
+  returned(message: Opened): readonly Point[] | null {
+    const { returning } = this;
+    this.returning = null;
+    return returning && fitted(returning.points, returning.size, message.picture.shape as [number, number, number]);
+  }
+
   /** Open a picture; remembered for when the connection comes back. */
   open(request: Request): number {
     this.opening = request;
+    this.returning = null;
     this.pending = null;
     this.underway = 0;
     this.opened = null;
@@ -130,10 +165,10 @@ export class Connection {
   }
 
   private send(message: FromPage): void {
-    if (this.socket?.readyState === WebSocket.OPEN) this.socket.send(encode(message));
+    this.channel.send(message);
   }
 
-  private receive(message: FromServer): void {
+  hear(message: FromServer): void {
     if (message.kind === "Welcome") this.welcomed(message.protocol);
     if (message.kind === "Opened" && message.reply < this.openingId) return;
     if (message.kind === "Maps") {
@@ -186,22 +221,24 @@ export class Connection {
     return resume !== null;
   }
 
-  private ended(event: CloseEvent): void {
+  ended({ how, reason }: Ended): void {
     this.underway = 0;
     this.pending = null;
-    store.update({ computing: false, ahead: 0 });
-    if (event.code === IDLE) {
-      store.update({ connection: "asleep", reason: "the connection slept after a long pause" });
-      return;
-    }
-    if (event.code === REFUSED) {
-      store.update({ connection: "refused", reason: event.reason });
-      return;
-    }
-    store.update({ connection: "lost", reason: "the server does not answer; trying again" });
+    store.update({ computing: false, ahead: 0, loading: "", download: null, connection: how, reason });
+    if (how !== "lost") return;
     const wait = RETRIES[Math.min(this.attempt++, RETRIES.length - 1)];
     setTimeout(() => this.connect(), wait);
   }
+
+  downloading(done: number, total: number): void {
+    store.update({ download: done < total ? { done, total } : null });
+  }
+
+  notice(text: string): void {
+    store.update({ error: text });
+  }
 }
 
-export const connection = new Connection();
+/** The page of a site without a server says so in its first element. */
+export const withoutServer = globalThis.document?.documentElement.dataset.engine === "worker";
+export const connection = new Connection(withoutServer ? new WorkerChannel() : new SocketChannel());

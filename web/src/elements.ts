@@ -12,7 +12,10 @@ export function make<K extends keyof HTMLElementTagNameMap>(
   tag: K, attributes: Record<string, string> = {}, ...children: Child[]
 ): HTMLElementTagNameMap[K] {
   const element = document.createElement(tag);
-  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (name === "style") element.style.cssText = value; // as an attribute, a strict policy forbids it
+    else element.setAttribute(name, value);
+  }
   element.append(...children);
   return element;
 }

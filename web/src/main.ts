@@ -1,8 +1,9 @@
 // Puts the parts together: tools, theme, states, and the connection.
 
 import { startCanvas } from "./canvas";
-import { connection } from "./connection";
+import { connection, withoutServer } from "./connection";
 import { find, make, say } from "./elements";
+import { startKeeping } from "./keeping";
 import { startMeasure } from "./measure";
 import { startNext } from "./next";
 import { startPointing } from "./pointing";
@@ -42,9 +43,25 @@ function startTheme(): void {
   apply();
 }
 
+/** Server or engine may do less than the page knows of. */
+function showOffers(state: Readonly<State>): void {
+  const offers = state.welcome?.offers ?? [];
+  find("tab-next").hidden = !offers.includes("suggest");
+  find("listen-section").hidden = !offers.includes("listen");
+  document.querySelector<HTMLElement>("[data-tool=listen]")!.hidden = !offers.includes("listen");
+}
+
+/** Whether there are fingers and no mouse. */
+const fingers = matchMedia("(pointer: coarse)");
+const wakes = [...document.querySelectorAll<HTMLElement>(".wake")];
+
 function status(state: Readonly<State>): [string, string] {
   if (state.connection === "connecting") return ["connecting …", "busy"];
   if (state.connection !== "open") return [state.reason, "bad"];
+  if (state.download) {
+    const [done, total] = [state.download.done, state.download.total].map((bytes) => (bytes / 1e6).toFixed(1));
+    return [`downloading networks, once: ${done} of ${total} MB`, "busy"];
+  }
   if (state.loading) return [`${state.loading} …`, "busy"];
   if (state.ahead > 0) return [`waiting: ${state.ahead} ahead`, "busy"];
   if (state.computing) return [state.maps?.stage === "first" ? "refining …" : "computing …", "busy"];
@@ -66,14 +83,18 @@ function showState(state: Readonly<State>): void {
     button.setAttribute("aria-pressed", String(button.dataset.tool === state.tool));
   }
   const measurable = Boolean(state.picture?.truth) && state.sceneAnswers;
-  say(find("invite"), measurable ? "Click anywhere: that is a measurement" : "Click anywhere and say how far that is");
+  const press = fingers.matches ? "Tap" : "Click";
+  say(find("invite"), measurable ? `${press} anywhere: that is a measurement` : `${press} anywhere and say how far that is`);
   find("invite").hidden = !state.picture || state.points.length > 0 || state.tool !== "point" || state.view !== "picture";
   find("space-empty").hidden = !state.picture || state.maps !== null || state.view !== "space";
   find("caption").hidden = !state.overlay;
   say(find("caption-text"), state.overlay?.title ?? "");
   say(find("error-text"), state.error);
   find("error").hidden = !state.error;
-  find("wake").hidden = state.connection !== "asleep" && state.connection !== "refused";
+  for (const wake of wakes) {
+    wake.hidden = state.connection !== "asleep" && state.connection !== "refused";
+    say(wake, state.connection === "asleep" ? "Wake up" : "Try again");
+  }
   const notices = [...(state.picture?.notices ?? []), ...(state.maps?.notices ?? [])];
   const box = find("notices");
   if (box.dataset.shown !== notices.join("\n")) {
@@ -95,10 +116,12 @@ function startAnswers(): void {
   connection.on("Failed", (message) => store.update({ error: message.message, computing: false, loading: "", ahead: 0 }));
   connection.on("Taken", () => store.update({ ahead: 0 }));
   find("error-close").addEventListener("click", () => store.update({ error: "" }));
-  find("wake").addEventListener("click", () => {
-    store.update({ connection: "connecting", reason: "" });
-    connection.connect();
-  });
+  for (const wake of wakes) {
+    wake.addEventListener("click", () => {
+      store.update({ connection: "connecting", reason: "" });
+      connection.connect();
+    });
+  }
 }
 
 startViews();
@@ -113,9 +136,15 @@ startUnderstand();
 startTake();
 startStart();
 startAnswers();
+startKeeping();
 store.listen(showState);
+store.listen((state, changed) => {
+  if (changed.has("welcome")) showOffers(state);
+});
 startTheme();
 connection.connect();
+// what keeps the page for visits without a network; a failure only means that there will be none
+if (withoutServer) navigator.serviceWorker?.register("service-worker.js").catch(() => undefined);
 
 declare global {
   interface Window {

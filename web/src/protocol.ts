@@ -1,7 +1,7 @@
 // Every message between the page and the server, and their binary form: the mirror of src/gbpn/studio/protocol.py.
 // Both sides are tested against tests/frames.json.
 
-export const VERSION = 3;
+export const VERSION = 4;
 const ALIGNMENT = 8;
 
 export type Bytes = Uint8Array<ArrayBuffer>;
@@ -39,6 +39,8 @@ export type FromPage =
 export interface Welcome {
   kind: "Welcome"; protocol: number; version: string; model: string; stages: number; has_std: boolean;
   has_exact: boolean; learned_edges: boolean; scenes: string[]; exports: string[]; most_points: number; upload_bytes: number;
+  /** Of "suggest", "film", "listen", "compare", "outliers". */
+  offers: string[];
 }
 export interface Opened {
   kind: "Opened"; reply: number; name: string; intrinsics: number[]; notices: string[];

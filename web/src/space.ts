@@ -2,15 +2,18 @@
 
 import {
   BufferAttribute, BufferGeometry, CanvasTexture, LineBasicMaterial, LineSegments, Mesh, MeshBasicMaterial, PerspectiveCamera,
-  Points, PointsMaterial, Scene, SRGBColorSpace, WebGLRenderer, DoubleSide,
+  Points, PointsMaterial, Scene, SRGBColorSpace, Vector3, WebGLRenderer, DoubleSide,
 } from "three";
 import { OrbitControls } from "three/examples/jsm/controls/OrbitControls.js";
 import { paint, paletteOf, percentile, spread } from "./colours";
+import { distanceBetween } from "./distance";
+import type { Place } from "./distance";
 import { find, say } from "./elements";
 import { kept, meshIndex, placesOf, pointIndex } from "./geometry";
 import { rangeOf, valuesOf } from "./layers";
 import { store } from "./store";
 import type { LayerName, Picture, State } from "./store";
+import { metres } from "./words";
 
 const canvas = find<HTMLCanvasElement>("space");
 const shape = find<HTMLSelectElement>("space-shape");
@@ -19,6 +22,10 @@ const cut = find<HTMLInputElement>("space-cut");
 const size = find<HTMLInputElement>("space-size");
 
 const PIN = 0xff2e63;
+const RULER = 0xffb300;
+/** Screen pixels: a press that moved less is a click, and what is nearer to it was meant. */
+const STILL = 5;
+const NEAR = 6;
 
 /** A round dot as a texture, for the heads of pins. */
 function disc(): CanvasTexture {
@@ -42,20 +49,31 @@ class Space {
   private readonly pins = new LineSegments(new BufferGeometry(), new LineBasicMaterial({ color: PIN }));
   private readonly heads = new Points(new BufferGeometry(), new PointsMaterial({ color: PIN, size: 9, sizeAttenuation: false, map: disc(), alphaTest: 0.5 }));
   private readonly frustum = new LineSegments(new BufferGeometry(), new LineBasicMaterial({ color: 0x8893a5 }));
+  private readonly ruler = new LineSegments(new BufferGeometry(), new LineBasicMaterial({ color: RULER, depthTest: false }));
+  private readonly rulerEnds = new Points(new BufferGeometry(), new PointsMaterial({ color: RULER, size: 8, sizeAttenuation: false, map: disc(), alphaTest: 0.5, depthTest: false }));
+  private ends: Place[] = [];
   private asked = false;
+  /** The answer that `ends` are places of. */
+  private measured: State["maps"] = null;
   private seen: Picture | null = null;
   /** Points or triangles now shown. */
   shown = 0;
 
   constructor() {
     this.renderer.outputColorSpace = SRGBColorSpace;
-    const parts = [this.points, this.mesh, this.pins, this.heads, this.frustum];
+    const parts = [this.points, this.mesh, this.pins, this.heads, this.frustum, this.ruler, this.rulerEnds];
     this.scene.add(...parts);
     for (const part of parts) part.frustumCulled = false;
     this.controls.enableDamping = false;
     this.controls.addEventListener("change", () => this.ask());
     this.controls.listenToKeyEvents(canvas);
     new ResizeObserver(() => this.ask()).observe(canvas);
+    let pressed: { x: number; y: number } | null = null;
+    canvas.addEventListener("pointerdown", (event) => (pressed = { x: event.clientX, y: event.clientY }));
+    canvas.addEventListener("pointerup", (event) => {
+      const still = pressed && Math.hypot(event.clientX - pressed.x, event.clientY - pressed.y) < STILL;
+      if (still) this.measure(event.offsetX, event.offsetY);
+    });
   }
 
   /** Draw in the next frame. */
@@ -83,6 +101,9 @@ class Space {
       this.ask();
       return;
     }
+    if (this.ends.length && this.measured !== maps) this.ends = [];
+    this.measured = maps;
+    this.showEnds(picture);
     const depth = maps.depth.values;
     const most = cutAt(state);
     const keep = kept(depth, state.std, most);
@@ -106,6 +127,47 @@ class Space {
       this.home();
     }
     this.ask();
+  }
+
+  /** A click: the first of two places, or the second one and the distance between them. */
+  private measure(left: number, top: number): void {
+    const { picture, maps, std } = store.state;
+    const pixel = this.nearest(left, top);
+    if (!picture || !maps || pixel === null) return;
+    const place = {
+      x: pixel % picture.width, y: Math.floor(pixel / picture.width), depth: maps.depth.values[pixel], std: std?.[pixel] ?? NaN,
+    };
+    this.ends = this.ends.length === 1 ? [this.ends[0], place] : [place];
+    this.showEnds(picture);
+    this.ask();
+  }
+
+  /** The shown pixel under a place of the canvas: of those within a few screen pixels the one in front. */
+  private nearest(left: number, top: number): number | null {
+    const { index } = this.geometry;
+    const places = this.geometry.getAttribute("position");
+    if (!index || !places) return null;
+    const found = { pixel: -1, ahead: Infinity };
+    const place = new Vector3();
+    const { clientWidth: width, clientHeight: height } = canvas;
+    for (let i = 0; i < index.count; i++) {
+      place.fromBufferAttribute(places as BufferAttribute, index.getX(i)).project(this.camera);
+      const away = Math.hypot(((place.x + 1) / 2) * width - left, ((1 - place.y) / 2) * height - top);
+      if (away < NEAR && place.z > -1 && place.z < found.ahead) Object.assign(found, { pixel: index.getX(i), ahead: place.z });
+    }
+    return found.pixel < 0 ? null : found.pixel;
+  }
+
+  private showEnds(picture: Picture): void {
+    const [fx, fy, cx, cy] = picture.camera;
+    const places = this.ends.flatMap(({ x, y, depth }) => [((x - cx) / fx) * depth, (-(y - cy) / fy) * depth, -depth]);
+    this.ruler.geometry.setAttribute("position", new BufferAttribute(Float32Array.from(places), 3));
+    this.rulerEnds.geometry = this.ruler.geometry;
+    this.ruler.visible = this.ends.length === 2;
+    this.rulerEnds.visible = this.ends.length > 0;
+    const [one, other] = this.ends;
+    const found = other && distanceBetween(one, other, picture.camera);
+    say(find("space-distance"), found ? metres(found.metres, found.std) : one ? `${metres(one.depth, one.std)} from the camera; and to …` : "");
   }
 
   private showPins(state: Readonly<State>, picture: Picture, scale: number): void {

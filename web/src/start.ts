@@ -5,13 +5,16 @@ import { find, make, say } from "./elements";
 import { forgetRanges } from "./layers";
 import { history, setPoints } from "./points";
 import type { Opened } from "./protocol";
+import { openProject, SUFFIX } from "./project";
 import { store } from "./store";
-import type { State } from "./store";
+import type { Picture, State } from "./store";
 import { title } from "./words";
 
 const PICTURES = /\.(jpe?g|png|webp|bmp|tiff?|heic|heif)$/i;
 const DEPTHS = /\.(npy|csv|txt|ply|png)$/i;
 const CAMERAS = /\.(json|ya?ml)$|(camera|intrinsics|calib)[^/]*\.txt$/i;
+/** Pixels along the width of a photo that is looked at. */
+const MOST_SHOWN = 1600;
 const gallery = find("gallery");
 const start = find("start");
 
@@ -79,6 +82,11 @@ async function openShot(index: number): Promise<void> {
 }
 
 function openFiles(files: readonly File[]): void {
+  const project = files.find((file) => file.name.toLowerCase().endsWith(SUFFIX));
+  if (project) {
+    void openProject(project);
+    return;
+  }
   shots = pair(files);
   if (!shots.length) {
     store.update({ error: "there was no picture among these files: choose a JPEG or PNG" });
@@ -113,6 +121,23 @@ async function dropped(event: DragEvent): Promise<File[]> {
   return files;
 }
 
+/** Maps are computed at the size that suits them; the photo itself is shown with its own pixels. */
+async function sharpen(picture: Picture): Promise<void> {
+  const opening = connection.openedWith;
+  if (opening?.kind !== "OpenUpload") return;
+  try {
+    const photo = new Blob([opening.picture]);
+    const full = await createImageBitmap(photo, { imageOrientation: "from-image" });
+    const width = Math.min(full.width, MOST_SHOWN);
+    const sharp = await createImageBitmap(full, { resizeWidth: width, resizeQuality: "medium" });
+    full.close();
+    if (store.state.picture === picture && width > picture.width) store.update({ sharp });
+    else sharp.close();
+  } catch {
+    // a format that only the server reads: its own pixels are shown
+  }
+}
+
 function opened(message: Opened): void {
   const [height, width] = message.picture.shape;
   const picture = {
@@ -125,13 +150,17 @@ function opened(message: Opened): void {
   }
   history.clear();
   forgetRanges();
+  store.state.sharp?.close();
+  void sharpen(picture);
   store.update({
-    picture, loading: "", points: [], selected: null, maps: null, std: null, confidence: null, line: null, overlay: null,
+    picture, sharp: null, loading: "", points: [], selected: null, maps: null, std: null, confidence: null, line: null, overlay: null,
     listened: null,
-    suggestions: [], outliers: [], clamps: {}, hover: null, cursor: null, computing: false,
+    suggestions: [], outliers: [], clamps: {}, hover: null, tool: "point", cursor: null, computing: false,
     layer: ["error", "truth"].includes(store.state.layer) && !picture.truth ? "depth" : store.state.layer,
   });
-  const points = Array.from(message.x, (x, i) => ({ x, y: message.y[i], depth: message.depth[i], std: 0 }));
+  const returned = connection.returned(message);
+  if (returned) shots = [];
+  const points = returned ?? Array.from(message.x, (x, i) => ({ x, y: message.y[i], depth: message.depth[i], std: 0 }));
   if (points.length) setPoints(points, null);
   showStart(false);
 }
@@ -176,7 +205,9 @@ export function startStart(): void {
   const folder = find<HTMLInputElement>("choose-folder");
   find("choose").addEventListener("click", () => chooser.click());
   find("choose-sequence").addEventListener("click", () => folder.click());
-  for (const input of [chooser, folder]) {
+  const shooter = find<HTMLInputElement>("take-photo");
+  find("shoot").addEventListener("click", () => shooter.click());
+  for (const input of [chooser, folder, shooter]) {
     input.addEventListener("change", () => {
       openFiles([...(input.files ?? [])]);
       input.value = "";

@@ -47,6 +47,8 @@ export interface State {
   reason: string;
   welcome: Welcome | null;
   picture: Picture | null;
+  /** The photo of `picture` with more pixels, to look at; null where there are no more. */
+  sharp: ImageBitmap | null;
   loading: string;
   points: readonly Point[];
   selected: number | null;
@@ -55,6 +57,8 @@ export interface State {
   std: Float32Array | null;
   confidence: Float32Array | null;
   computing: boolean;
+  /** Of the engine's files, bytes; null where none is under way. */
+  download: { done: number; total: number } | null;
   ahead: number;
   error: string;
   view: "picture" | "space";
@@ -81,8 +85,8 @@ export interface State {
 }
 
 export const initial: State = {
-  connection: "connecting", reason: "", welcome: null, picture: null, loading: "", points: [], selected: null,
-  maps: null, std: null, confidence: null, computing: false, ahead: 0, error: "", view: "picture", tool: "point", layer: "depth",
+  connection: "connecting", reason: "", welcome: null, picture: null, sharp: null, loading: "", points: [], selected: null,
+  maps: null, std: null, confidence: null, computing: false, download: null, ahead: 0, error: "", view: "picture", tool: "point", layer: "depth",
   opacity: 0.85, split: false, splitLayer: "image", splitAt: 0.5, showPoints: true, clamps: {}, hover: null,
   cursor: null, line: null, overlay: null, listened: null, suggestions: [], outliers: [], sceneAnswers: true,
   defaultDepth: 2, defaultStd: 0,

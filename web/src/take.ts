@@ -2,6 +2,8 @@
 
 import { connection } from "./connection";
 import { download, find, make, say } from "./elements";
+import { linkOf } from "./keeping";
+import { savedProject } from "./project";
 import { store } from "./store";
 import type { State } from "./store";
 
@@ -12,6 +14,8 @@ const WORDS: Record<string, string> = {
   "points.csv": "The points, CSV",
 };
 const SNIPPET = "repeat.py";
+/** Points: addresses have an end. */
+const MOST_IN_LINK = 100;
 const code = find("snippet");
 let snippetAsked = 0;
 
@@ -45,7 +49,24 @@ async function copy(): Promise<void> {
   setTimeout(() => say(button, "Copy"), 1500);
 }
 
+function saveProject(): void {
+  const project = savedProject();
+  if (project) download(project.name, new Blob([project.content], { type: "application/zip" }));
+}
+
+/** The scene with its points, for others. */
+async function copyLink(): Promise<void> {
+  const { picture, points } = store.state;
+  if (!picture) return;
+  await navigator.clipboard.writeText(location.href.split("#")[0] + linkOf(picture.name, points));
+  const button = find("copy-link");
+  say(button, "Copied");
+  setTimeout(() => say(button, "Copy a link"), 1500);
+}
+
 export function startTake(): void {
+  find("save-project").addEventListener("click", saveProject);
+  find("copy-link").addEventListener("click", () => void copyLink());
   find("exports").addEventListener("click", ask);
   find("snippet-show").addEventListener("click", () => {
     snippetAsked = connection.ask({ kind: "Export", what: SNIPPET });
@@ -60,6 +81,8 @@ export function startTake(): void {
     for (const button of find("exports").querySelectorAll("button")) {
       button.disabled = !state.picture || (!state.points.length && button.dataset.export !== "image.png");
     }
+    find<HTMLButtonElement>("save-project").disabled = !state.picture;
+    find("copy-link").hidden = connection.openedWith?.kind !== "OpenScene" || state.points.length > MOST_IN_LINK;
     find<HTMLButtonElement>("snippet-show").disabled = !state.points.length;
     if (changed.has("points") || changed.has("picture")) find("snippet-box").hidden = true;
   });

@@ -32,12 +32,13 @@ function showView(view: "picture" | "space"): void {
 
 /** Tabs as a toolbar: arrows move, the shown one is in the order of Tab. */
 export function startViews(): void {
-  tabs.forEach((tab, index) => {
+  tabs.forEach((tab) => {
     tab.addEventListener("click", () => showActivity(tab.id.slice("tab-".length) as Activity));
     tab.addEventListener("keydown", (event) => {
       const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
       if (step === undefined) return;
-      const next = tabs[(index + step + tabs.length) % tabs.length];
+      const there = tabs.filter((one) => !one.hidden);
+      const next = there[(there.indexOf(tab) + step + there.length) % there.length];
       next.focus();
       next.click();
     });

@@ -26,7 +26,7 @@ export function title(name: string): string {
 
 export const SWEEPS: Record<string, string> = {
   left_right: "left → right", top_bottom: "top → bottom", right_left: "right → left", bottom_top: "bottom → top",
-  nonlocal: "learned edges",
+  nonlocal: "learned edges", iteration: "all directions",
 };
 
 /** Lines of x, y, depth and perhaps noise; a first line of names may come first. Throws with the line at fault. */

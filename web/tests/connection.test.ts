@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, it, vi } from "vitest";
 import { Connection } from "../src/connection";
+import { SocketChannel } from "../src/socket";
 import { decode, encode, VERSION, type FromPage, type Opened } from "../src/protocol";
 import { store } from "../src/store";
 
@@ -37,7 +38,7 @@ describe("a connection that broke", () => {
     vi.stubGlobal("window", {});
     vi.stubGlobal("requestAnimationFrame", (run: () => void) => run());
     shown = [];
-    connection = new Connection();
+    connection = new Connection(new SocketChannel());
     connection.on("Opened", (message: Opened) => {
       shown.push(message.name);
       connection.resumes(message);

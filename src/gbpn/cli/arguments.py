@@ -22,6 +22,7 @@ __all__ = [
     "require_choice",
     "require_first_frame",
     "require_paths",
+    "require_prior",
     "with_whole_points",
 ]
 
@@ -115,6 +116,19 @@ def require_first_frame(
     first = plan(images, sparse, others=bool(points), **pairing)[0]
     if first.sparse is not None and first.sparse.suffix.lower() in (".png", ".tif", ".tiff"):
         read_stored(first.sparse, scale)
+
+
+def require_prior(images: str, prior: Path | None, how: How) -> None:
+    """Raise for a foreign depth map of pictures that are no files, and for its kind without one."""
+    from gbpn.recordings.bags import is_recording
+    from gbpn.recordings.video import VIDEOS
+
+    if prior is None:
+        if how.prior_kind != How().prior_kind:
+            raise InputError("--prior-kind says what the map of --prior holds: give --prior too")
+        return
+    if is_recording(images) or Path(images).suffix.lower() in VIDEOS:
+        raise InputError("--prior belongs to pictures that are files: write the frames to a folder first")
 
 
 def _meant(path: Path) -> str:

@@ -154,6 +154,36 @@ def _print_models(found: dict[str, Any]) -> None:
     console.print(table)
 
 
+@app.command("worlds")
+def _bench_worlds(
+    kind: Annotated[str, typer.Option(help="rooms or streets.")] = "rooms",
+    size: Annotated[str, typer.Option(help="Width x height in pixels.")] = "320x240",
+    views: Annotated[int | None, typer.Option(help="Frames of each world; default by kind.")] = None,
+    worlds: Annotated[int, typer.Option(help="Worlds that are measured.")] = 6,
+    licence: Annotated[str, typer.Option(help="Of models: any or cc0.")] = "any",
+    json: Annotated[bool, typer.Option("--json", help="One JSON object instead of a table.")] = False,
+) -> None:
+    """Drawn frames an hour and core, where their time goes, and rays a second against Embree alone."""
+    from gbpn.bench.worlds import bench_worlds
+    from gbpn.cli.worlds import size_of
+    from gbpn.worlds.frame import Wanted
+
+    found = bench_worlds(Wanted(kind=kind, size=size_of(size), views=views, licence=licence), worlds)
+    if json:
+        print(json_format.dumps(found, indent=1))
+        return
+    print(f"{found['kind']} of {found['size']}, {found['views']} views of each world, one core")
+    for part, seconds in found["seconds"].items():
+        print(f"  {part:24}{1000 * seconds:6.0f} ms {seconds / found['total_s']:5.0%}")
+    print(f"  {'a frame':24}{1000 * found['total_s']:6.0f} ms, {found['frames_per_core_hour']:,.0f} an hour")
+    print(
+        f"{found['rays_per_frame']:,.0f} rays, {found['rays_per_second'] / 1e6:.2f} million a second; "
+        f"Embree alone {found['rays_per_second_in_embree'] / 1e6:.2f} million, "
+        f"{found['embree_share']:.0%} of the time"
+    )
+    print(f"{found['peak_gb']:.2f} GB of memory")
+
+
 @app.command("train")
 def _bench_train(
     model: Annotated[list[str] | None, typer.Option(help="Named configurations; repeatable")] = None,

@@ -9,6 +9,7 @@ import typer
 
 from gbpn.cli import arguments, options
 from gbpn.cli.how_options import USUAL, with_how
+from gbpn.cli.look import suggestion
 from gbpn.cli.merge import merge_completed, require_merging
 from gbpn.cli.outcomes import plain, tell, tell_change
 from gbpn.errors import GbpnError, InputError
@@ -59,6 +60,7 @@ def complete(
     confidence: options.Confidence = None,
     depth_camera: options.DepthCamera = None,
     depth_extrinsics: options.DepthExtrinsics = None,
+    prior: options.Prior = None,
     rerun: options.Rerun = None,
     merge: options.Merge = None,
     workers: options.Workers = 1,
@@ -76,8 +78,9 @@ def complete(
     retry_failed: options.RetryFailed = False,
 ) -> None:
     """Complete sparse depth: depth (PNG, NPY), confidence, sigma and a preview for each image."""
-    image, sparse = _project(image, sparse or depth)
     intrinsics = arguments.camera_of(intrinsics, focal_mm)
+    image, sparse, intrinsics, how = _saved(image, sparse or depth, intrinsics, how)
+    image, sparse = _project(image, sparse)
     arguments.require_choice(
         {
             "--pair": pair,
@@ -93,11 +96,16 @@ def complete(
         calibration=calib,
         confidence=confidence,
         depth_extrinsics=depth_extrinsics,
+        prior=prior,
     )
+    arguments.require_prior(image, prior, how)
     pairing = _pairing(pair, by_order, tolerance)
     if merge is not None:
         require_merging(merge, image, sparse, elsewhere=distributed is not None)
-    arguments.require_first_frame(image, sparse, scale, output=output, points=points, pairing=pairing)
+    try:
+        arguments.require_first_frame(image, sparse, scale, output=output, points=points, pairing=pairing)
+    except InputError as error:
+        raise InputError(suggestion(image, sparse, error)) from error
     import warnings
     from contextlib import ExitStack
 
@@ -130,7 +138,7 @@ def complete(
             units,
             rectified,
         )
-        sensor = _rated(sensor, sigma, confidence, depth_camera, depth_extrinsics)
+        sensor = _rated(sensor, sigma, confidence, depth_camera, depth_extrinsics, prior)
         limit, files = _trust(max_sigma, also)
         for notice in told:
             console.print(f"[yellow]note:[/] {plain(notice)}")
@@ -165,7 +173,10 @@ def complete(
             return
         folder = Path(output)
         topics = (image_topic, points, camera_info, tf, deskew) if recorded else None
-        video, frames = _frames(opened, image, sparse, sensor, topics, pairing, tolerance, points)
+        try:
+            video, frames = _frames(opened, image, sparse, sensor, topics, pairing, tolerance, points)
+        except InputError as error:
+            raise InputError(suggestion(image, sparse, error)) from error
         if how.stream and workers > 1:
             raise InputError("--stream takes frames one after the other: with --workers 1")
         run = Run(
@@ -197,6 +208,29 @@ def _tell_all(console: Console, outcomes: list[Outcome], folder: Path, rerun: Pa
         _record(console, outcomes, folder, rerun)
     if any(outcome.state == "failed" for outcome in outcomes):
         raise typer.Exit(_SOME_FAILED)
+
+
+def _saved(
+    image: str, sparse: str | None, intrinsics: str | None, how: How
+) -> tuple[str, str | None, str | None, How]:
+    """Photo, points and camera of a project that the studio saved; anything else as it is."""
+    from gbpn.jobs.project_files import SUFFIX
+
+    if Path(image).suffix.lower() != SUFFIX:
+        return image, sparse, intrinsics, how
+    if sparse is not None or intrinsics is not None:
+        raise InputError(f"{plain(image)} brings its points and its camera: leave the others out")
+    import atexit
+    import shutil
+    import tempfile
+
+    from gbpn.jobs.project_files import read_project, unpacked
+
+    project = read_project(Path(image))
+    folder = tempfile.mkdtemp(prefix="gbpn-project-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)  # frames are read until the command ends
+    photo, points, camera = unpacked(project, Path(folder))
+    return str(photo), str(points), camera, How.of(how, **project.how)
 
 
 def _project(image: str, sparse: str | None) -> tuple[str, str | None]:
@@ -314,8 +348,9 @@ def _rated(
     confidence: Path | None,
     depth_camera: str | None,
     depth_extrinsics: Path | None,
+    prior: Path | None,
 ) -> Sensor:
-    """The sensor with what is known of its measurements."""
+    """The sensor with what is known of its measurements, and of the scene."""
     from dataclasses import replace
 
     from gbpn.inputs.measurements import parse_sigma
@@ -329,6 +364,7 @@ def _rated(
         confidence=confidence,
         depth_camera=parse_intrinsics(depth_camera),
         depth_extrinsics=depth_extrinsics,
+        prior=prior,
     )
 
 

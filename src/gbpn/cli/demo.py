@@ -14,7 +14,7 @@ from gbpn.how import How
 __all__ = ["demo"]
 
 
-@with_how("stream")
+@with_how("stream", "prior_kind")
 def demo(
     output: Annotated[
         Path, typer.Option("--output", "-o", help="Folder for the page and its pictures.")
@@ -44,14 +44,12 @@ def demo(
             done.append(shown)
     except OSError as error:
         raise GbpnError(f"cannot write to {output}: {error.strerror or error}") from error
+    console.print(f"{'':48} error   than interpolating", markup=False)
     for shown in sorted(done, key=lambda one: one.rmse / one.interpolated):
         share = 1 - shown.rmse / shown.interpolated
-        words = f"{share:4.0%} less" if share > 0 else "not better"
-        console.print(
-            f"{shown.case.scene:12} {shown.case.caption:38} errs by {shown.rmse:5.2f} m, {words} than "
-            f"interpolation, {shown.seconds:4.1f} s",
-            markup=False,
-        )
+        words = f"{share:4.0%} less" if share > 0 else " no less"
+        size = f"{shown.rmse:5.2f} m" if shown.relative is None else f"{shown.relative:5.1%}  "
+        console.print(f"{shown.case.scene:12} {shown.case.caption:35} {size} {words}", markup=False)
     example = output / "example"
     console.print(f"\n[bold]open[/] {escape(str((output / 'index.html').resolve()))}")
     console.print("go on with:")

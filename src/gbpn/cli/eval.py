@@ -18,7 +18,9 @@ DatasetName = Enum("DatasetName", {kind: kind for kind in KINDS}, type=str)  # t
 
 
 def evaluate(
-    dataset: Annotated[DatasetName, typer.Argument(help="Layout of the data.")],
+    dataset: Annotated[
+        DatasetName | None, typer.Argument(help="Layout of the data; --suite paper finds it by itself.")
+    ] = None,
     data: Annotated[
         Path | None, typer.Option(help="Where it lies; for pool a tree of scenes or one scene.")
     ] = None,
@@ -33,11 +35,14 @@ def evaluate(
     method: Annotated[
         list[str] | None,
         typer.Option(
-            help="A baseline's name, 'all', 'none', module:function, or a folder of predictions (FOLDER@1000 "
-            "if its PNGs are in millimetres). Repeat. Default: what the suite compares with."
+            help="A baseline's name, 'all', 'none', module:function, or a folder of predictions, also as "
+            "NAME=FOLDER (FOLDER@1000 if its PNGs are in millimetres). Repeat. Default: what the suite "
+            "compares with."
         ),
     ] = None,
-    suite: Annotated[str, typer.Option(help="Experiment of the paper; --suite list names them.")] = "main",
+    suite: Annotated[
+        str, typer.Option(help="Experiment of the paper; paper: all; --suite list names them.")
+    ] = "main",
     points: Annotated[list[int] | None, typer.Option(help="Measurements per frame. Repeat.")] = None,
     lines: Annotated[list[int] | None, typer.Option(help="LiDAR scan lines kept. Repeat.")] = None,
     noise: Annotated[list[float] | None, typer.Option(help="Relative error, 0.02 for 2 %. Repeat.")] = None,
@@ -84,20 +89,24 @@ def evaluate(
     from rich.console import Console
 
     from gbpn.evaluate.evaluation import Request, list_suites, perform, submit
+    from gbpn.evaluate.paper import perform_paper
 
     console = Console()
-    if data is None and dataset.value != "synthetic":
-        raise InputError(f"where are the frames? {dataset.value} needs --data ROOT")
     if suite == "list":
         console.print(list_suites())
         return
+    kind = dataset.value if dataset else ""
+    if not kind and suite != "paper":
+        raise InputError(f"which layout have the data? give one of {', '.join(KINDS)}")
+    if data is None and kind != "synthetic":
+        raise InputError(f"where are the frames? {kind or 'suite paper'} needs --data ROOT")
     request = Request(
-        dataset=dataset.value,
+        dataset=kind,
         root=str(data or ""),
         split=split,
         options=dict(_option(text) for text in option or ()),
         output=output,
-        weights=_weights(dataset.value, suite, weights),
+        weights=_weights(kind, suite, weights),
         methods=tuple(method or ()),
         suite=suite,
         points=tuple(points or ()),
@@ -119,6 +128,9 @@ def evaluate(
         raise InputError(f"--outliers must be keep or drop; got {outliers!r}")
     if submission:
         submit(request, console)
+        return
+    if suite == "paper":
+        perform_paper(request, console)
         return
     perform(request, console)
 

@@ -37,6 +37,7 @@ __all__ = [
     "Pack",
     "Pair",
     "Points",
+    "Prior",
     "Rectified",
     "Rerun",
     "RetryFailed",
@@ -63,7 +64,8 @@ Images = Annotated[
     str,
     typer.Argument(
         help="Image, folder of images, quoted glob, COLMAP project, list of TUM's associations, "
-        "video, ROS bag or MCAP file; with \\[scale]: s3:// or gs:// address, manifest (.csv, .parquet), "
+        "video, ROS bag or MCAP file, project of the studio (.gbpn); "
+        "with \\[scale]: s3:// or gs:// address, manifest (.csv, .parquet), "
         "tar shards."
     ),
 ]
@@ -216,6 +218,14 @@ DepthExtrinsics = Annotated[
     Path | None,
     typer.Option(
         rich_help_panel=_CAMERA, help="File with the 3×4 or 4×4 matrix depth camera to colour camera."
+    ),
+]
+Prior = Annotated[
+    Path | None,
+    typer.Option(
+        rich_help_panel=_MEASUREMENTS,
+        help="Another network's depth map of the image (.npy, .npz, .png, .tiff, .exr; any size, no metres "
+        "needed), or a folder of them.",
     ),
 ]
 Rerun = Annotated[

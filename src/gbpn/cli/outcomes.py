@@ -31,9 +31,10 @@ def tell(console: Console, outcomes: list[Outcome], output: Path) -> None:
         _tell_glance(console, outcome)
         return
     for notice, count in merged([notice for outcome in outcomes for notice in outcome.notices]):
-        console.print(f"[yellow]note:[/] {plain(notice)} ({count} frames)")
+        console.print(f"[yellow]note:[/] {plain(notice)} ({_frames(count)})")
     for reason, count in Counter(o.message for o in outcomes if o.state == "left out").items():
-        console.print(f"[yellow]note:[/] {count} frames are left out: {plain(reason)}")
+        are = "is" if count == 1 else "are"
+        console.print(f"[yellow]note:[/] {_frames(count)} {are} left out: {plain(reason)}")
     _tell_dropped(console, outcomes)
     counts = Counter(outcome.state for outcome in outcomes)
     words = {"written": "written", "kept": "done before", "left out": "left out", "failed": "failed"}
@@ -61,7 +62,7 @@ def _tell_glance(console: Console, outcome: Outcome) -> None:
             "measured": f"{seen.points} {noun}, {_range(seen.measured, seen.metric)}{source}",
             "camera": f"{seen.focal:.0f} pixels focal length, {angle:.0f}° wide",
             "depth": f"{_range(seen.depth, seen.metric)}{doubt}",
-            "time": f"{seen.seconds:.1f} s",
+            "time": f"{seen.seconds:.1f} s, convolutions in {seen.precision}",
         }
         for name, text in rows.items():
             console.print(f"[bold]{name:9}[/] {plain(text)}")
@@ -82,12 +83,16 @@ def _tell_all_at_a_glance(console: Console, outcomes: list[Outcome]) -> None:
     points = f"{median(one.points for one in seen):.0f} points a frame"
     ends = min(one.depth[0] for one in seen), max(one.depth[1] for one in seen)
     depth = _range(ends, all(one.metric for one in seen))
-    pace = f"{sum(one.seconds for one in seen) / len(seen):.1f} s a frame"
+    pace = f"{sum(one.seconds for one in seen) / len(seen):.1f} s a frame in {seen[0].precision}"
     console.print(f"{points}, depth {depth}, {pace}", markup=False)
     first = next(outcome for outcome in outcomes if outcome.glance is not None)
     for file in first.files:
         if file.name.endswith("_preview.png"):
             console.print(f"[bold]look at[/] {plain(str(file))}")
+
+
+def _frames(count: int) -> str:
+    return f"{count} frame" if count == 1 else f"{count} frames"
 
 
 def _range(ends: tuple[float, float], metric: bool) -> str:
@@ -123,7 +128,7 @@ def _tell_dropped(console: Console, outcomes: list[Outcome]) -> None:
     frames = sum(outcome.dropped > 0 for outcome in outcomes)
     if frames:
         count = sum(outcome.dropped for outcome in outcomes)
-        where = f" of {frames} frames" if len(outcomes) > 1 else ""
+        where = f" of {_frames(frames)}" if len(outcomes) > 1 else ""
         noun = "measurement" if count == 1 else "measurements"
         console.print(
             f"[yellow]note:[/] {count} {noun}{where} that the rest contradicts: "

@@ -14,7 +14,7 @@ from gbpn.how import How
 __all__ = ["suggest"]
 
 
-@with_how("stream", "working_size", "engine", "keep_measured")
+@with_how("stream", "working_size", "engine", "keep_measured", "prior_kind")
 def suggest(
     image: Annotated[Path, typer.Argument(help="Image.")],
     sparse: Annotated[

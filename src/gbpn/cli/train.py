@@ -41,11 +41,13 @@ def train(
     progress: Annotated[bool, typer.Option(help="Show a progress bar")] = True,
 ) -> None:
     """Train a model; Ctrl-C saves and leaves, --resume continues to the same weights."""
+    from gbpn.cli.process_memory import keep_freed_memory
     from gbpn.train import ablation, chain
     from gbpn.train.loop import Machine
     from gbpn.train.loop import train as run
     from gbpn.train.recipe import named
 
+    keep_freed_memory()
     machine = Machine(
         accelerator=accelerator,
         processes=processes,

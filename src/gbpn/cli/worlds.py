@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from gbpn.jobs.drawing_worlds import Progress
 
-__all__ = ["worlds"]
+__all__ = ["size_of", "worlds"]
 
 _SOME_FAILED = 3
 """Exit code if frames could not be drawn."""
@@ -27,7 +27,13 @@ def worlds(
     kind: Annotated[str, typer.Option(help="rooms, streets or both.")] = "both",
     seed: Annotated[int, typer.Option(help="Frame N depends on this and N only.")] = 1,
     size: Annotated[str, typer.Option(help="Width x height in pixels.")] = "320x240",
-    views: Annotated[int, typer.Option(help="Frames that are taken in each world.")] = 2,
+    views: Annotated[
+        int | None,
+        typer.Option(help="Frames that are taken in each world; default 2 in rooms, 3 in streets."),
+    ] = None,
+    handheld: Annotated[
+        bool, typer.Option("--handheld", help="The views of a world are a sequence by one camera.")
+    ] = False,
     sensors: Annotated[
         str | None,
         typer.Option(help="Who looks on, with commas: kinect, lidar_64 …; none; default by kind."),
@@ -36,6 +42,9 @@ def worlds(
         str, typer.Option(help="Of models: any, or cc0, which nobody need be named for.")
     ] = "any",
     role: Annotated[str, typer.Option(help="What the frames are for: train or evaluation.")] = "train",
+    beside: Annotated[
+        list[Path] | None, typer.Option(help="A pool scene of depth maps to compare with on the page.")
+    ] = None,
     processes: Annotated[int | None, typer.Option(help="At once; default one a core.")] = None,
 ) -> None:
     """Draw rooms and streets without end: photographs, exact depth, and what depth sensors measure there.
@@ -46,11 +55,15 @@ def worlds(
 
     from gbpn.errors import InputError
     from gbpn.jobs.drawing_worlds import draw_worlds, opened
+    from gbpn.jobs.worlds_page import write_page
     from gbpn.worlds.frame import Wanted
     from gbpn.worlds.kinds import KINDS
 
     if kind not in (*KINDS, "both"):
         raise InputError(f"--kind must be {', '.join(KINDS)} or both; got {kind!r}")
+    for folder in beside or ():
+        if not (folder / "meta.json").is_file() or not (folder / "depth").is_dir():
+            raise InputError(f"--beside {folder}: expected a scene with meta.json and depth/")
     if frames < 1:
         raise InputError(f"--frames must be 1 or more; got {frames}")
     processes = _cores() if processes is None else processes
@@ -60,8 +73,9 @@ def worlds(
         Wanted(
             kind=name,
             seed=seed,
-            size=_size(size),
+            size=size_of(size),
             views=views,
+            handheld=handheld,
             licence=licence,
             sensors=_names(sensors),
         )
@@ -73,13 +87,15 @@ def worlds(
     for scene in scenes:
         with _Watch() as watch:
             progress = draw_worlds(scene, frames, processes=processes, on_progress=watch.follow)
-        _tell(console, progress, scene.folder)
+        page = write_page(scene, beside=beside or (), rate=progress.rate * 3600 or None)
+        _tell(console, progress, page)
         failed |= bool(progress.failures)
     if failed:
         raise typer.Exit(_SOME_FAILED)
 
 
-def _size(text: str) -> tuple[int, int]:
+def size_of(text: str) -> tuple[int, int]:
+    """Width and height of words such as 320x240."""
     from gbpn.errors import InputError
 
     width, cross, height = text.lower().partition("x")
@@ -156,11 +172,12 @@ def _time(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds >= 90 else f"{seconds:.0f} s"
 
 
-def _tell(console: Console, progress: Progress, folder: Path) -> None:
+def _tell(console: Console, progress: Progress, page: Path) -> None:
     """What there is now, and what could not be drawn."""
     kept = f", {progress.before} were there" if progress.before else ""
     rate = f" in {_time(progress.seconds)} ({progress.rate * 3600:,.0f} an hour)" if progress.drawn else ""
-    console.print(f"{folder}: {progress.drawn} {progress.kind} drawn{rate}{kept}; CREDITS.md", markup=False)
+    console.print(f"{progress.drawn} {progress.kind} drawn{rate}{kept}", markup=False)
+    console.print(f"look at {page}; CREDITS.md is beside it", markup=False)
     for failure in progress.failures[:_SHOWN_FAILURES]:
         console.print(f"failed: {failure}", markup=False, style="red")
     if len(progress.failures) > _SHOWN_FAILURES:

@@ -23,6 +23,7 @@ from gbpn.measurements.areas import AreaGrid, agreeing
 from gbpn.measurements.keeping import kept
 from gbpn.measurements.plausible import kept_promises
 from gbpn.measurements.validity import measured
+from gbpn.model.foreign_map import require_own_map
 from gbpn.model.models import Answering, Model
 from gbpn.model.pipeline import Pipeline, SparseDepth
 from gbpn.model.settling import trained_focal
@@ -56,20 +57,34 @@ class Engine:
     def frame(self, inputs: FrameInputs, *, sigmas: bool = True) -> CompletedDepth:
         """One frame; without `sigmas` in about half of the time."""
         self._require_single()
+        self.require_prior(inputs.prior is not None)
         return self.completed(inputs, self._answer(inputs, sigmas))
 
     def batch(self, frames: Sequence[FrameInputs], *, sigmas: bool = True) -> list[CompletedDepth]:
         """Several frames, each as it would be alone."""
         return [self.frame(inputs, sigmas=sigmas) for inputs in frames]
 
-    def session(self, image: Any, intrinsics: Any = None, *, stage: str = "last") -> Session:
+    def require_prior(self, given: bool) -> None:
+        """Raise if a foreign depth map was given, and there is no place for one."""
+        if not given:
+            return
+        if not isinstance(self.answering, Pipeline):
+            raise InputError(
+                f"a prior takes the place of a map inside the network, which {self.model.config.name!r} run "
+                "like this does not show: use weights in torch, or leave out the prior"
+            )
+        require_own_map(self.answering)
+
+    def session(
+        self, image: Any, intrinsics: Any = None, *, stage: str = "last", prior: Any = None
+    ) -> Session:
         """Measurements that come and go over one image at its own size, see `Session`."""
         self._require_single()
         if not isinstance(self.answering, Pipeline):
             raise InputError(
                 f"{self.model.config.name!r} keeps no messages: a session needs a GBPN model in torch"
             )
-        return Session(self._with(working_size="own"), image, intrinsics, stage=stage)
+        return Session(self._with(working_size="own"), image, intrinsics, stage=stage, prior=prior)
 
     def stream(self) -> Stream:
         """The frames of one video in their order, see `Stream`; of `how.stream` iterations, 1 if it is 0."""
@@ -113,7 +128,7 @@ class Engine:
             sparse=_own(inputs.sparse),
             intrinsics=_own(inputs.intrinsics),
             areas=inputs.areas,
-            notices=(*inputs.notices, *self._out_of_range(inputs)),
+            notices=(*inputs.notices, *_told(answer), *self._out_of_range(inputs)),
             how=self.how,
         )
         told = result.outlier_notice
@@ -138,9 +153,12 @@ class Engine:
             *(x[None].to(self.how.device) for x in (seen.image, seen.intrinsics))
         )
         areas = None if seen.areas is None else AreaGrid.of(seen.areas, seen.size)
-        answer = self.answering.seen(looks, self.sparse(seen), sigmas=sigmas, areas=areas)
+        sparse = self.sparse(seen)
         if isinstance(self.answering, Pipeline):
+            answer = self.answering.seen(looks, sparse, sigmas=sigmas, areas=areas, prior=inputs.prior)
             answer = evenly_sure(answer)
+        else:
+            answer = self.answering.seen(looks, sparse, sigmas=sigmas, areas=areas)
         if factor != 1:
             answer = resizing.enlarge(answer, height, width)
         if inputs.areas is None:
@@ -168,8 +186,7 @@ class Engine:
                 yield told + f"images above {resizing.MOST_PIXELS / 1e6:.1f} megapixels are reduced"
             else:
                 yield told + (
-                    f"the weights know focal lengths of about {trained['focal']:g} pixels "
-                    "(--working-size own switches this off)"
+                    "these weights do best there with so many points (--working-size own: at its own)"
                 )
         x, y = float(inputs.intrinsics[0, 2]), float(inputs.intrinsics[1, 2])
         if not (0 <= x < width and 0 <= y < height):
@@ -189,7 +206,7 @@ class Engine:
                 continue
             if name in trained and (low < trained[name][0] or high > trained[name][1]):
                 lowest, highest = trained[name]
-                found = f"{low:g} {name}" if low == high else f"{name} from {low:.3g} to {high:.3g}{unit}"
+                found = f"{low:g} {name}" if name != "depth" else _depths(low, high, unit)
                 yield (
                     f"{found}: these weights were trained for {lowest:g} to {highest:g}{unit}, "
                     "expect more error than sigma says"
@@ -204,6 +221,15 @@ class Engine:
     def _require_single(self) -> None:
         if self.how.stream:
             raise InputError("these are frames of a video: use stream(), or make this with stream=0")
+
+
+def _depths(low: float, high: float, unit: str) -> str:
+    return f"a depth of {low:.3g}{unit}" if low == high else f"depths from {low:.3g} to {high:.3g}{unit}"
+
+
+def _told(answer: DepthDistribution) -> tuple[str, ...]:
+    """What became of a foreign map, in words."""
+    return () if answer.prior is None else (f"prior: {answer.prior.reason}",)
 
 
 def _own(maps: torch.Tensor) -> torch.Tensor:

@@ -17,12 +17,14 @@ from gbpn.engine import resizing
 from gbpn.engine.measured_pixels import Measurement, Numbers, read_pixels, read_places
 from gbpn.engine.suggestion import Suggestion, suggest
 from gbpn.errors import InputError
+from gbpn.foreign.trust import Verdict
 from gbpn.inputs.frame import FrameInputs
+from gbpn.inputs.prior import as_prior
 from gbpn.inputs.reading import as_image, as_intrinsics, as_sparse
 from gbpn.measurements import outliers
 from gbpn.measurements.unit import DepthUnit
 from gbpn.measurements.validity import measured
-from gbpn.model.pipeline import Pipeline, SparseDepth, StageResult
+from gbpn.model.pipeline import ImageEncoding, Pipeline, SparseDepth, StageResult
 from gbpn.mrf import MRF
 from gbpn.sigma.even_confidence import evenly_sure
 
@@ -63,6 +65,10 @@ class _Found:
     dropped: Tensor | None
     """… which are these."""
     first: StageResult
+    looks: tuple[ImageEncoding, ...]
+    """The picture, with as much of a foreign map as these measurements bear out …"""
+    prior: Verdict | None
+    """… and how much that is."""
 
 
 class Session:
@@ -73,7 +79,9 @@ class Session:
     What was computed for one look serves the next, until a measurement changes.
     """
 
-    def __init__(self, engine: Engine, image: Any, intrinsics: Any = None, *, stage: str = "last") -> None:
+    def __init__(
+        self, engine: Engine, image: Any, intrinsics: Any = None, *, stage: str = "last", prior: Any = None
+    ) -> None:
         if stage not in _STAGES:
             raise InputError(f"stage must be 'first' or 'last'; got {stage!r}")
         assert isinstance(engine.answering, Pipeline)
@@ -84,7 +92,7 @@ class Session:
         self._second: StageResult | None = None
         self._depth: np.ndarray | None = None
         self._result: CompletedDepth | None = None
-        self._see(image, intrinsics)
+        self._see(image, intrinsics, prior)
 
     def add(self, x: Numbers, y: Numbers, depth: Numbers, std: Numbers | None = None) -> None:
         """Measure at pixel x, y (or many): `depth` metres, with noise of standard deviation `std` metres.
@@ -129,15 +137,17 @@ class Session:
         other._points = dict(self._points)
         return other
 
-    def next_image(self, image: Any, intrinsics: Any = None, *, still: bool = True) -> None:
-        """The next frame of a video; measurements stay at their pixels.
+    def next_image(
+        self, image: Any, intrinsics: Any = None, *, still: bool = True, prior: Any = None
+    ) -> None:
+        """The next frame of a video; measurements stay at their pixels, a foreign map (`prior`) does not.
 
         The camera stays if it stood `still` and the picture has the same size; of a picture of another size
         nothing is measured yet.
         """
         before = self.size
         same = as_image(image).shape[1:] == before
-        self._see(image, self._camera if intrinsics is None and still and same else intrinsics)
+        self._see(image, self._camera if intrinsics is None and still and same else intrinsics, prior)
         if not same:
             self._points = {}
         self._forget()
@@ -170,12 +180,13 @@ class Session:
                 found = self._now()
                 answer = replace(self._answered(), sigma_left_out=False)
                 if self.two_stages or self.pipeline.second is None:
-                    encoding = self._looks[0]
+                    encoding = found.looks[0]
                     answer = self.pipeline.with_sigma(
                         encoding,
                         answer,
                         found.used,
                         lambda given: [*self.pipeline.stages(encoding, given)][-1],
+                        verdict=found.prior,
                     )
                 self._result = self.engine.completed(found.inputs, evenly_sure(answer))
         return self._result
@@ -217,7 +228,7 @@ class Session:
         if not self.two_stages:
             return (found.first,)
         if self._second is None:
-            self._second = self.pipeline.second_stage(self._looks[0], found.used, found.first)
+            self._second = self.pipeline.second_stage(found.looks[0], found.used, found.first)
         return found.first, self._second
 
     def metres(self, values: Tensor) -> np.ndarray:
@@ -329,8 +340,9 @@ class Session:
         metres = unit.out(mean.view(1, -1, 1, 1).to(unit.metres)).flatten()
         return metres.cpu(), sigmas.cpu()
 
-    def _see(self, image: Any, intrinsics: Any) -> None:
+    def _see(self, image: Any, intrinsics: Any, prior: Any) -> None:
         """Encode an image."""
+        self.engine.require_prior(prior is not None)
         picture = as_image(image)
         _, height, width = picture.shape
         if resizing.reduction(height, width) < 1:
@@ -342,7 +354,11 @@ class Session:
         with torch.inference_mode():
             looks = self.pipeline.look(*(x[None].to(self.device) for x in (picture, camera)))
         self._image, self._camera, self._looks = picture.clone(), camera, looks
-        self._notices = (notice,) if notice else ()
+        self._prior: Tensor | None = None
+        told = None
+        if prior is not None:
+            self._prior, told = as_prior(prior, height, width)
+        self._notices = tuple(text for text in (notice, told) if text)
         self._forget()
 
     def _forget(self) -> None:
@@ -354,24 +370,28 @@ class Session:
         if self._found is None:
             inputs = self._inputs()
             used, dropped = self.pipeline.trusted(self._looks[0], self.engine.sparse(inputs))
-            first = self.pipeline.first_stage(self._looks[0], used)
-            self._found = _Found(inputs=inputs, used=used, dropped=dropped, first=first)
+            looks, verdict = self.pipeline.believing(self._looks, used, inputs.prior)
+            first = self.pipeline.first_stage(looks[0], used)
+            self._found = _Found(
+                inputs=inputs, used=used, dropped=dropped, first=first, looks=looks, prior=verdict
+            )
         return self._found
 
     def _answered(self) -> DepthDistribution:
         """The answer without σ."""
         found = self._now()
         answer = self.stages()[-1].distribution
-        for mirrored in self._looks[1:]:
+        for mirrored in found.looks[1:]:
             pipeline = self.pipeline if self.two_stages else replace(self.pipeline, second=None)
             *_, other = pipeline.stages(mirrored, found.used.flipped())
             answer = answer.averaged(other.distribution.flipped())
         if not self.two_stages and self.pipeline.second is not None:
             answer = replace(answer, calibration=None)  # it was fitted to the second stage
-        return replace(answer, dropped=found.dropped, sigma_left_out=True)
+        return replace(answer, dropped=found.dropped, prior=found.prior, sigma_left_out=True)
 
     def _of_first(self, found: _Found) -> DepthDistribution:
-        return replace(found.first.distribution, calibration=None, dropped=found.dropped, sigma_left_out=True)
+        first = found.first.distribution
+        return replace(first, calibration=None, dropped=found.dropped, prior=found.prior, sigma_left_out=True)
 
     def _inputs(self) -> FrameInputs:
         """The measurements behind the gates of every frame."""
@@ -384,6 +404,7 @@ class Session:
             sparse=self._map(points, "depth"),
             intrinsics=self._camera,
             notices=self._notices,
+            prior=self._prior,
             std=self._map(points, "std") if noisy else None,
         )
 

@@ -54,18 +54,25 @@ class Stream:
                 f"a stream works at full size, up to {resizing.MOST_PIXELS / 1e6:.1f} megapixels; "
                 f"got {inputs.size[0]}×{inputs.size[1]}: reduce the images"
             )
+        self.engine.require_prior(inputs.prior is not None)
         device = self.engine.how.device
-        (encoding,) = self.pipeline.look(*(x[None].to(device) for x in (inputs.image, inputs.intrinsics)))
-        used, dropped = self.pipeline.trusted(encoding, self.engine.sparse(inputs))
+        looks = self.pipeline.look(*(x[None].to(device) for x in (inputs.image, inputs.intrinsics)))
+        used, dropped = self.pipeline.trusted(looks[0], self.engine.sparse(inputs))
+        (encoding,), verdict = self.pipeline.believing(looks, used, inputs.prior)
         fresh = DepthUnit.of(self.pipeline.config.depth_scale, used.depth.to(encoding.padded.image))
         if self._is_cut(inputs.image) or self._unit is None or self._moved(fresh):
             self._messages, self._unit = {}, fresh
         self._before = inputs.image.clone()
         last = self._stages(encoding, used, "seen")
         answer = self.pipeline.with_sigma(
-            encoding, last.distribution, used, lambda given: self._stages(encoding, given, "checked"), sigmas
+            encoding,
+            last.distribution,
+            used,
+            lambda given: self._stages(encoding, given, "checked"),
+            sigmas,
+            verdict,
         )
-        return self.engine.completed(inputs, evenly_sure(replace(answer, dropped=dropped)))
+        return self.engine.completed(inputs, evenly_sure(replace(answer, dropped=dropped, prior=verdict)))
 
     def _stages(self, encoding: ImageEncoding, sparse: SparseDepth, kind: str) -> StageResult:
         """All stages, from the messages of this kind."""

@@ -21,9 +21,10 @@ from rich.table import Table
 from gbpn.datasets import VoidDataset, open_dataset
 from gbpn.datasets.void import DEPTH_RANGE as VOID_RANGE
 from gbpn.errors import GbpnError, InputError
-from gbpn.evaluate import ablation, acceptance, published, runtime, suites, trust
+from gbpn.evaluate import ablation, acceptance, priors, published, runtime, suites, trust
 from gbpn.evaluate.figures import contact_sheets, frame_rows, propagation, reaches
-from gbpn.evaluate.methods import BASELINES, distinct, method_entry, weight_entries
+from gbpn.evaluate.gallery import gallery
+from gbpn.evaluate.methods import BASELINES, distinct, method_entry, split_iterations, weight_entries
 from gbpn.evaluate.page import Picture, page
 from gbpn.evaluate.plots import all_plots, reliability
 from gbpn.evaluate.report import Report, rows
@@ -125,13 +126,19 @@ def _extras(plan: Plan, suite: suites.Suite, report: Report) -> tuple[dict[str, 
     """Tables that a suite has beside its errors, and pictures that belong to them."""
     if suite.name == "runtime":
         return _runtime_of(plan), []
+    if suite.name == "iterations":
+        return _iterations_of(plan), []
     if suite.name == "ablation":
         return ablation.tables(report.rows, published.beside("ablation", "nyuv2")), []
+    if suite.name == "gallery":
+        return {}, gallery(plan)
     if suite.name == "propagation":
         found = reaches(plan)
         return {title: table for title, table, _ in found}, [drawn for _, _, drawn in found]
     if suite.surfaces:
         return {"depth-like maps": depth_maps(plan)}, []
+    if suite.name == "prior":
+        return priors.tables(plan), []
     if suite.judge is not None:
         learned = [entry.name for entry in plan.entries if entry.kind == "weights"]
         return dict(suite.judge(report.rows, learned)), _reliability(report) if suite.trust else []
@@ -173,15 +180,32 @@ def _require_some(lines: list[Line], store: Path) -> None:
         raise GbpnError(f"no frame could be evaluated; {reason} (all stand in {store})")
 
 
+def _iterations_of(plan: Plan) -> dict[str, Any]:
+    """Time and memory of all weights by number of iterations, on the dataset's first frame."""
+    sample = plan.settings[0].measure(plan.open().load(0))
+    device = fastest_device()
+    measured = []
+    for entry in (entry for entry in plan.entries if entry.kind == "weights"):
+        model = load(entry.spec).prepared("float32", device)
+        counts = [s.iterations for s in plan.settings if s.iterations is not None]
+        for count in dict.fromkeys(counts):
+            stages = split_iterations(model.config.iterations, count)
+            spent = runtime.spent(model, sample, stages)
+            measured.append({"method": entry.name, "iterations": count, "stages": str(stages), **spent})
+    return {"time and memory": measured} if measured else {}
+
+
 def _runtime_of(plan: Plan) -> dict[str, Any]:
-    """Time, memory and parameters of all weights on the dataset's first frame, in this process alone."""
-    dataset = plan.open()
-    sample = plan.settings[0].measure(dataset.load(0))
+    """Time, memory and parameters of all weights on the dataset's first frame, as it is and at the paper's
+    two sizes, in this process alone."""
+    first = plan.settings[0].measure(plan.open().load(0))
     weights = [entry for entry in plan.entries if entry.kind == "weights"]
     device = fastest_device()
-    measured = [
-        {"method": e.name, **runtime.split(load(e.spec).prepared("float32", device), sample)} for e in weights
-    ]
+    samples = [first, *(runtime.resized(first, *size) for size in runtime.PUBLISHED_SIZES)]
+    measured = []
+    for entry in weights:
+        model = load(entry.spec).prepared("float32", device)
+        measured += [{"method": entry.name, **runtime.split(model, sample)} for sample in samples]
     printed = [
         {k: v for k, v in entry.items() if k not in ("setting", "frames", "published")}
         | {"size": entry["setting"]["size"]}
@@ -272,6 +296,10 @@ def _of_void(request: Request, settings: tuple[Setting, ...]) -> tuple[Setting, 
 def _make_settings(request: Request, suite: suites.Suite) -> tuple[Setting, ...]:
     """Every combination of what was asked for; the suite's own values for what was not."""
     out = list(suite.settings)
+    if suite.name == "iterations" and request.weights:
+        out = list(suites.iterations_up_to(_most_iterations(request)))
+    if suite.name == "gallery" and request.dataset == "kitti":
+        out = [Setting(lines=n, frames=1) for n in suites.LINES]
     asked: dict[str, tuple[Any, ...]] = {
         "points": request.points,
         "lines": request.lines,
@@ -287,6 +315,13 @@ def _make_settings(request: Request, suite: suites.Suite) -> tuple[Setting, ...]
         if values:
             out = list(dict.fromkeys(replace(s, **{name: value}) for s in out for value in values))
     return tuple(out)
+
+
+def _most_iterations(request: Request) -> int:
+    """As many as all weights have parameters for; the paper's where none of them passes messages."""
+    entries = [entry for spec in request.weights for entry in weight_entries(spec)]
+    configs = [load(entry.spec).config for entry in entries]
+    return min((sum(c.iterations) for c in configs if c.solver == "gbp"), default=suites.PUBLISHED_ITERATIONS)
 
 
 def protocol(plan: Plan, suite: suites.Suite) -> str:
@@ -316,4 +351,5 @@ def list_suites() -> Table:
     table = Table("suite", "what it runs")
     for suite in suites.SUITES.values():
         table.add_row(suite.name, suite.about)
+    table.add_row("paper", "Every table and figure of the paper that the data allow, on one page.")
     return table

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 
 import numpy as np
 import torch
-from PIL import Image
 from torch import Tensor
 from torch.nn.functional import avg_pool2d, max_pool2d
 
@@ -15,9 +13,11 @@ from gbpn.distribution import DepthDistribution
 from gbpn.evaluate import influence
 from gbpn.evaluate import propagation as sweeps
 from gbpn.evaluate.page import Picture
+from gbpn.evaluate.pictures_of_maps import png
 from gbpn.evaluate.propagation import PANEL
 from gbpn.evaluate.report import Report
 from gbpn.evaluate.run import Plan
+from gbpn.evaluate.states import states
 from gbpn.measurements.validity import measured
 from gbpn.model.loading import load
 from gbpn.model.models import GBPN
@@ -30,13 +30,14 @@ __all__ = [
     "extremes",
     "frame_rows",
     "learned_edges",
-    "png",
     "propagation",
     "reaches",
     "sheet",
 ]
 
 _SHOWN_METHODS = 4
+_EDGES_WIDE = 900
+"""Pixels of the picture of learned edges, about."""
 
 
 def contact_sheets(plan: Plan, report: Report) -> list[Picture]:
@@ -130,20 +131,22 @@ def propagation(plan: Plan, report: Report, pixels: Sequence[tuple[int, int]] = 
     dataset = plan.open()
     sample = plan.settings[0].measure(dataset.load(dataset.names.index(name)), seed)
     one = sweeps.keep_measurements(sample, 1)
-    shots = sweeps.frames(one, sweeps.steps(one, model))
+    steps = sweeps.steps(one, model)
+    shots = sweeps.frames(one, steps)
     who = weights.name if weights else "the hand-made field"
     text = f"Belief propagation of {who} from a single measurement in {name}, sweep by sweep."
-    strip = np.concatenate(shots[:5], axis=0)
     out = [
         Picture(name="sweeps", caption=text, data=sweeps.gif(shots), kind="gif", section="Propagation"),
         Picture(
             name="sweeps_strip",
-            caption="The first sweeps one by one.",
-            data=png(strip),
+            caption="The first sweeps one by one. Dark: reached by no message yet.",
+            data=png(sweeps.strip(one, steps)),
             section="Propagation",
         ),
     ]
-    return out + (learned_edges(weights.name, model, sample, pixels) if weights and model else [])
+    if weights is None or model is None:
+        return out
+    return [*out, states(weights.name, model, sample), *learned_edges(weights.name, model, sample, pixels)]
 
 
 def learned_edges(
@@ -156,7 +159,10 @@ def learned_edges(
     if edges is None:
         return []
     pixels = pixels or sweeps.pixel_grid(*sample.image.shape[1:])
-    picture = sweeps.edges_picture(sample.image, edges, pixels, corner=encoding.padded.corner)
+    times = max(2, round(_EDGES_WIDE / sample.image.shape[2]))
+    picture = sweeps.edges_picture(sample.image, edges, pixels, corner=encoding.padded.corner, times=times)
+    middle = float(edges.offset[0, -1].square().sum(1).sqrt().median())
+    picture = pictures.titled(picture, f"red: a pixel, green: what it reads, median {middle:.1f} px away")
     caption = f"Learned non-local edges of {who}: red the receiving pixel, green the places it reads."
     return [Picture(name="learned_edges", caption=caption, data=png(picture), section="Propagation")]
 
@@ -213,13 +219,6 @@ def _largest(values: Tensor, step: int) -> Array:
     """[1, H, W] to [H/step, W/step]: the largest finite value of each block, NaN where it has none."""
     pooled = max_pool2d(values.nan_to_num(nan=-1.0, posinf=-1.0), step, ceil_mode=True)[0]
     return torch.where(pooled >= 0, pooled, torch.nan).numpy()
-
-
-def png(picture: Array) -> bytes:
-    """The picture as a file's bytes."""
-    out = io.BytesIO()
-    Image.fromarray(picture).save(out, format="PNG")
-    return out.getvalue()
 
 
 def _map(values: Array, low: float, high: float, palette: str, title: str, unit: str = "m") -> Array:

@@ -1,9 +1,10 @@
 """How far one measurement reaches: the derivative of every pixel's depth by it.
 
 Taken by a small change of the measurement, the same way for every method; so what is seen is what the method
-does. Beside belief propagation stand the two schemes that most networks end in: depth that spreads to
-neighbours (as in CSPN) and to a few chosen pixels farther off (as in NLSPN). Trained affinities of these are
-not here; theirs are made from colours, and their range comes from the number of steps, not from the weights.
+does. Beside belief propagation stand the schemes that most networks end or begin in: depth that spreads to
+neighbours (as in CSPN), to a few chosen pixels farther off (as in NLSPN), and from measurements nearby (as in
+BP-Net). Trained affinities of these are not here; theirs are made from colours, and their range comes from
+the number of steps or of measurements, not from the weights.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from gbpn.sample import Sample
 from gbpn.show import pictures
 from gbpn.show.pictures import Array
 
-__all__ = ["Influence", "central_measurement", "influences", "picture", "reach", "spread"]
+__all__ = ["Influence", "central_measurement", "influences", "nearby", "picture", "reach", "spread"]
 
 _CHANGE = 0.01
 """Of the measurement, relative."""
@@ -39,6 +40,8 @@ _RING = tuple((dy, dx) for dy in (-1, 0, 1) for dx in (-1, 0, 1) if (dy, dx) != 
 _FAR = tuple((4 * dy, 4 * dx) for dy in range(-3, 4) for dx in range(-3, 4) if (dy, dx) != (0, 0))
 _CHOSEN = 8
 """Senders that a pixel of the non-local scheme chooses among the ring and `_FAR`."""
+_NEARBY = 4
+"""Measurements that a pixel of the nearby scheme hears, as in BP-Net."""
 _COLOUR = 0.05
 """Colour difference at which an affinity has lost a factor e."""
 _COLUMNS = 4
@@ -84,6 +87,7 @@ def influences(sample: Sample, entries: Sequence[Entry], setting: Setting) -> li
         *out,
         Influence(method=f"local scheme, {_STEPS} steps", values=local),
         Influence(method=f"non-local scheme, {_STEPS} steps", values=chosen),
+        Influence(method=f"nearby scheme, {_NEARBY} nearest", values=nearby(sample, row, column)),
     ]
 
 
@@ -136,6 +140,26 @@ def spread(image: Tensor, row: int, column: int, senders: Sequence[tuple[int, in
         )
     value[..., row, column] = 1.0
     return value[0, 0].numpy()
+
+
+def nearby(sample: Sample, row: int, column: int) -> Array:
+    """[H, W]: weight of one measurement among the `_NEARBY` nearest of each pixel, by colour and distance."""
+    from scipy.spatial import cKDTree
+
+    rows, columns = np.nonzero(measured(sample.sparse[0].numpy()))
+    height, width = sample.sparse.shape[-2:]
+    places = np.stack((rows, columns), 1)
+    pixels = np.indices((height, width)).reshape(2, -1).T
+    count = min(_NEARBY, len(places))
+    found = cKDTree(places).query(pixels, k=count)
+    distance, index = (np.asarray(part).reshape(-1, count) for part in found)
+    colours = sample.image.permute(1, 2, 0).numpy()
+    difference = colours.reshape(-1, 1, 3) - colours[rows, columns][index]
+    scale = distance.mean(1, keepdims=True) + 1e-6
+    weight = np.exp(-np.square(difference).sum(-1) / _COLOUR**2 - np.square(distance / scale)) + 1e-12
+    own = np.all(places[index] == (row, column), axis=-1)
+    share: Array = (weight * own).sum(1) / weight.sum(1)
+    return share.reshape(height, width)
 
 
 def _moved(maps: Tensor, row: int, column: int) -> Tensor:

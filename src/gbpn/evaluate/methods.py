@@ -104,9 +104,15 @@ class Entry:
 
 
 def method_entry(spec: str) -> Entry:
-    """A baseline's name, a folder of predictions, or `module:function`: Sample → DepthDistribution or map."""
+    """A baseline's name, a folder of predictions, perhaps as NAME=FOLDER, or `module:function`: Sample →
+    DepthDistribution or map."""
     if spec in BASELINES:
         return Entry(name=spec, spec=spec, kind="baseline")
+    name, separator, stored = spec.partition("=")
+    if separator and not Path(spec).exists():
+        if not _folder(stored)[0].is_dir():
+            raise InputError(f"method {spec!r}: no folder {stored!r} with predictions of {name!r}")
+        return Entry(name=name, spec=stored, kind="folder")
     folder, _ = _folder(spec)
     if folder.is_dir():
         return Entry(name=folder.name, spec=spec, kind="folder")
@@ -229,7 +235,7 @@ def _model(spec: str, outliers: str) -> Predictor:
         answering = (
             replace(plain, iterations=iterations) if iterations and isinstance(plain, Pipeline) else plain
         )
-        return answering.seen(answering.look(image, camera), SparseDepth(depth=sparse))
+        return answering.seen(answering.look(image, camera), SparseDepth(depth=sparse)).plain()
 
     return complete
 

@@ -30,6 +30,10 @@ _PALETTE = (
 )
 _NAMED = 6
 """Lines of a reliability plot that have a name."""
+_MARKERS, _PRINTED = "osD^vPX", "osD^v<>"
+_DASHES: tuple[Any, ...] = ("-", (0, (6, 1.5)), (0, (4, 1, 1, 1)), (0, (2, 1)))
+"""Colour, mark and dashes tell lines apart, also in grey."""
+_GREYS = ("#8a8a8a", "#b0b0b0", "#6f7f8f", "#a39178", "#9a86a8")
 _LOGARITHMIC = ("points", "lines")
 """Axes along which equal ratios are equal steps."""
 
@@ -40,7 +44,7 @@ def all_plots(report: Report, axis: str, metric: str) -> list[tuple[str, str, by
     if axis:
         caption = f"{header(metric)} over {axis}."
         if report.published:
-            caption += " Dashed: published in the paper, on its own frames."
+            caption += " Open marks: published in the paper, on its own frames."
         out.append((f"{metric}_over_{axis}", caption, _over_axis(report, axis, metric)))
     else:
         caption = f"{header(metric)}, mean over frames."
@@ -52,7 +56,7 @@ def all_plots(report: Report, axis: str, metric: str) -> list[tuple[str, str, by
     if any("sparsification" in row.table.curves() for row in single):
         caption = (
             "Sparsification: RMSE of the pixels left when the least confident are dropped. "
-            "Dashed: dropped by the true error, which no confidence can beat. AUSE is the area between."
+            "Dotted: dropped by the true error, which no confidence can beat. AUSE is the area between."
             + where
         )
         out.append(("sparsification", caption, sparsification(single)))
@@ -111,35 +115,32 @@ def _measured_with(row: Row) -> str:
 
 def _over_axis(report: Report, axis: str, metric: str) -> bytes:
     """One line per method, measured ones solid, published ones dashed and grey."""
-    from matplotlib.ticker import NullLocator, ScalarFormatter
+    from matplotlib.ticker import LogLocator, NullLocator
 
-    figure, axes = _figure(7.2, 4.2)
+    figure, axes = _figure(8.6, 4.6)
     for k, (name, points) in enumerate(_lines(report.rows, axis, metric).items()):
-        axes.plot(*zip(*points, strict=True), marker="o", ms=4, color=_PALETTE[k % len(_PALETTE)], label=name)
+        style = {"marker": _MARKERS[k % len(_MARKERS)], "ms": 4.5, "ls": _DASHES[k % len(_DASHES)]}
+        axes.plot(*zip(*points, strict=True), color=_PALETTE[k % len(_PALETTE)], label=name, **style)
     printed: dict[str, list[tuple[float, float]]] = {}
     for entry in report.published:
         if metric in entry and axis in entry["setting"]:
             printed.setdefault(entry["method"], []).append((entry["setting"][axis], entry[metric]))
-    for name, points in printed.items():
+    for k, (name, points) in enumerate(printed.items()):
         own = name.startswith("GBPN")
-        axes.plot(
-            *zip(*sorted(points), strict=True), ls="--", lw=1.4 if own else 0.8, color=_INK if own else _FAINT
-        )
-        axes.annotate(
-            name,
-            sorted(points)[-1],
-            fontsize=7,
-            color=_INK if own else _FAINT,
-            xytext=(3, 0),
-            textcoords="offset points",
-        )
+        style = {"marker": _PRINTED[k % len(_PRINTED)], "ms": 5 if own else 4, "mfc": "white"}
+        dashes = "-." if name.endswith("2") else "--" if own else ":"
+        colour = _INK if own else _GREYS[k % len(_GREYS)]
+        text = f"{name} (published)"
+        axes.plot(*zip(*sorted(points), strict=True), ls=dashes, lw=1.3, color=colour, label=text, **style)
     if axis in _LOGARITHMIC:
         axes.set_xscale("log")
         axes.set_yscale("log")
         places = sorted({row.setting[axis] for row in report.rows if axis in row.setting})
         axes.set_xticks(places, [f"{place:g}" for place in places])
         axes.xaxis.set_minor_locator(NullLocator())
-        axes.yaxis.set_major_formatter(ScalarFormatter())
+        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+        axes.yaxis.set_minor_locator(NullLocator())
     if axis == "noise":
         axes.xaxis.set_major_formatter(lambda value, _: f"{100 * value:g} %")
     if axis == "scene":  # from a desk to a street: equal ratios, not equal metres
@@ -147,36 +148,43 @@ def _over_axis(report: Report, axis: str, metric: str) -> bytes:
         axes.tick_params(axis="x", rotation=35)
     axes.set_xlabel({"noise": "relative error of the measurements"}.get(axis, axis))
     axes.set_ylabel(header(metric))
-    axes.legend(frameon=False, fontsize=8)
+    _legend_beside(axes)
     return _png(figure)
+
+
+def _legend_beside(axes: Axes) -> None:
+    """To the right of the plot, where it hides no line."""
+    axes.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1.01, 1.0), borderaxespad=0.0)
 
 
 def sparsification(rows: Sequence[Row]) -> bytes:
     """RMSE left over the dropped share, with each method's oracle dashed."""
-    figure, axes = _figure(6.4, 4.2)
+    figure, axes = _figure(8.2, 4.2)
     share = [100 * f for f in FRACTIONS]
     for k, row in enumerate(r for r in rows if "sparsification" in r.table.curves()):
         curves, colour = row.table.curves(), _PALETTE[k % len(_PALETTE)]
         text = f"{row.method} (AUSE {row.values['ause']:.3f} m)"
-        axes.plot(share, curves["sparsification"], color=colour, label=text)
-        axes.plot(share, curves["oracle"], color=colour, ls="--", lw=0.9)
+        dashes = _DASHES[k % len(_DASHES)]
+        axes.plot(share, curves["sparsification"], color=colour, ls=dashes, label=text)
+        axes.plot(share, curves["oracle"], color=colour, ls=(0, (1, 3)), lw=1.1)
     axes.set_xlabel("least confident pixels dropped [%]")
     axes.set_ylabel("RMSE of the rest [m]")
     axes.set_ylim(bottom=0)
-    axes.legend(frameon=False, fontsize=8)
+    _legend_beside(axes)
     return _png(figure)
 
 
 def calibration(rows: Sequence[Row]) -> bytes:
     """Observed over nominal coverage."""
-    figure, axes = _figure(6.4, 4.2)
+    figure, axes = _figure(8.2, 4.2)
     axes.plot([0, 1], [0, 1], color=_FAINT, ls="--", lw=1)
     for k, row in enumerate(r for r in rows if "calibration" in r.table.curves()):
         axes.plot(
             LEVELS,
             row.table.curves()["calibration"],
-            marker="o",
-            ms=3,
+            marker=_MARKERS[k % len(_MARKERS)],
+            ms=3.5,
+            ls=_DASHES[k % len(_DASHES)],
             color=_PALETTE[k % len(_PALETTE)],
             label=row.method,
         )
@@ -184,7 +192,7 @@ def calibration(rows: Sequence[Row]) -> bytes:
     axes.set_ylabel("share of truths inside")
     axes.set_xlim(0, 1)
     axes.set_ylim(0, 1)
-    axes.legend(frameon=False, fontsize=8)
+    _legend_beside(axes)
     return _png(figure)
 
 
@@ -205,7 +213,7 @@ def reliability(curves: dict[str, list[float]]) -> bytes:
     axes.set_ylabel("share of truths inside")
     axes.set_xlim(0, 1)
     axes.set_ylim(0, 1)
-    axes.legend(frameon=False, fontsize=8)
+    _legend_beside(axes)
     return _png(figure)
 
 

@@ -14,6 +14,7 @@ from torch.nn.functional import avg_pool2d, max_pool2d
 
 from gbpn.errors import InputError
 from gbpn.evaluate import handmade
+from gbpn.evaluate.pictures_of_maps import logarithm
 from gbpn.gbp import Inference, Scheme, infer
 from gbpn.measurements.validity import measured
 from gbpn.model.models import GBPN
@@ -33,6 +34,7 @@ __all__ = [
     "keep_measurements",
     "pixel_grid",
     "steps",
+    "strip",
 ]
 
 PANEL = 420
@@ -122,9 +124,9 @@ def frames(sample: Sample, shots: Sequence[Step]) -> list[Array]:
     known = sample.target[0].numpy() if sample.target is not None else shots[-1].mean
     low, high = pictures.value_range(known)
     precisions = [shot.precision[::step, ::step] for shot in shots]
-    logs = [np.log10(np.where(precision > 0, precision, np.nan)) for precision in precisions]
-    finite = np.concatenate([values[np.isfinite(values)] for values in logs] or [np.zeros(1)])
-    bottom, top = np.percentile(finite, [2, 98]) if finite.size else (0.0, 1.0)
+    logs = [logarithm(precision) for precision in precisions]
+    finite = logs[-1][np.isfinite(logs[-1])]
+    bottom, top = np.percentile(finite, [10, 99]) if finite.size else (0.0, 1.0)
     points = pictures.titled(
         pictures.measurements(
             avg_pool2d(sample.image, step, ceil_mode=True),
@@ -150,6 +152,29 @@ def frames(sample: Sample, shots: Sequence[Step]) -> list[Array]:
     return out
 
 
+def strip(sample: Sample, shots: Sequence[Step], most: int = 5) -> Array:
+    """The first steps side by side: depth above, the logarithm of its precision below, a bar for each row."""
+    step = -(-2 * sample.image.shape[2] // PANEL)
+    shots = shots[:most]
+    low, high = pictures.value_range(
+        sample.target[0].numpy() if sample.target is not None else shots[-1].mean
+    )
+    logs = [logarithm(shot.precision[::step, ::step]) for shot in shots]
+    known = logs[-1][np.isfinite(logs[-1])]
+    bottom, top = np.percentile(known, [10, 99]) if known.size else (0.0, 1.0)
+    rows: list[list[Array]] = [[], []]
+    for shot, log in zip(shots, logs, strict=True):
+        last = shot is shots[-1]
+        depth = pictures.colours(shot.mean[::step, ::step], low, high, pictures.DEPTH)
+        sure = pictures.colours(log, bottom, top, pictures.CONFIDENCE)
+        if last:
+            depth = pictures.with_bar(depth, low, high, pictures.DEPTH)
+            sure = pictures.with_bar(sure, bottom, top, pictures.CONFIDENCE, "")
+        rows[0].append(pictures.titled(depth, shot.title.removeprefix("iteration ")))
+        rows[1].append(pictures.titled(sure, "log10 precision"))
+    return pictures.grid(rows)
+
+
 def gif(shots: Sequence[Array], seconds: float = 0.7) -> bytes:
     """An endless animation; the last picture stays three times as long."""
     if not shots:
@@ -167,13 +192,15 @@ def edges_picture(
     pixels: Sequence[tuple[int, int]],
     iteration: int = -1,
     corner: tuple[int, int] = (0, 0),
+    times: int = 2,
 ) -> Array:
     """The image with, for each chosen pixel (row, column), lines to the pixels its learned edges read.
 
     Red: the pixel; green: its senders, brighter where the edge is stronger among the K. `corner` is where the
-    image lies inside the padded field. Drawn at twice the size.
+    image lies inside the padded field. Drawn pale, at `times` the size.
     """
-    picture = Image.fromarray(pictures.photo(image)).resize((2 * image.shape[2], 2 * image.shape[1]))
+    pale = 255 - (255 - pictures.photo(image)) // 2
+    picture = Image.fromarray(pale).resize((times * image.shape[2], times * image.shape[1]))
     draw = ImageDraw.Draw(picture)
     top, left = corner
     for row, column in pixels:
@@ -182,13 +209,14 @@ def edges_picture(
         offset = edges.offset[0, iteration, :, :, top + row, left + column]  # [K, 2]
         weight = edges.weight[0, iteration, :, top + row, left + column]
         share = weight / weight.max().clamp_min(1e-12)
-        centre = (2 * column + 1, 2 * row + 1)
+        centre = (times * (column + 0.5), times * (row + 0.5))
         for (dy, dx), strength in zip(offset.tolist(), share.tolist(), strict=True):
-            end = (centre[0] + 2 * dx, centre[1] + 2 * dy)
+            end = (centre[0] + times * dx, centre[1] + times * dy)
             green = (40, 120 + round(135 * strength), 40)
+            draw.line([centre, end], fill=(255, 255, 255), width=5)
             draw.line([centre, end], fill=green, width=2)
-            draw.ellipse(_circle(end, 4), fill=green)
-        draw.ellipse(_circle(centre, 5), fill=(230, 40, 40))
+            draw.ellipse(_circle(end, 6), fill=green, outline=(255, 255, 255), width=2)
+        draw.ellipse(_circle(centre, 6), fill=(230, 40, 40), outline=(255, 255, 255), width=2)
     return np.asarray(picture)
 
 

@@ -27,6 +27,24 @@ _COLUMNS = ("rmse", "mae", "irmse", "rel", "delta_1.02", "delta_1.05", "delta_1.
 _NARROW = ("irmse", "delta_1.25")
 """Left out of these on a screen of 80 columns."""
 
+_SCREEN, _BETWEEN = 80, 3
+"""Columns of a terminal, and between two columns of a table."""
+_DEAREST = (
+    *(
+        "rmse",
+        "observed",
+        "rmse_drop_1pct",
+        "ause",
+        "coverage_90",
+        "nll",
+        "std",
+        "coverage_50",
+        "coverage_95",
+    ),
+    *("rmse_drop_5pct", "mae", "rel", "delta_1.02", "delta_1.05"),
+)
+"""What is left out last where a screen has no room for all of the confidence."""
+
 _UNITS = {"irmse": "1/m", "imae": "1/m", "nll": "nats"} | dict.fromkeys(
     ("rmse", "mae", "ause", "std", "rmse_drop_1pct", "rmse_drop_5pct", "rmse_edges", "rmse_away"), "m"
 )
@@ -160,13 +178,13 @@ class Report:
                 for key in dict.fromkeys(k for e in entries for k in e)
                 if not key.endswith(" by") and key != "frames"
             ]
-            table = Table(title=escape(title), box=box.SIMPLE, padding=(0, 1, 0, 0), pad_edge=False)
-            for key in keys:  # titles may break, numbers may not
-                longest = max(len(str(entry.get(key, "–"))) for entry in entries)
-                table.add_column(escape(key), min_width=min(longest, 24))
-            for entry in entries:
-                table.add_row(*(escape(str(entry.get(key, "–"))) for key in keys))
-            out.append(table)
+            for columns in _portions(keys, entries):
+                table = Table(title=escape(title), box=box.SIMPLE, padding=(0, 1, 0, 0), pad_edge=False)
+                for key in columns:  # titles may break, numbers may not
+                    table.add_column(escape(_broken(key)), min_width=_width(key, entries), overflow="fold")
+                for entry in entries:
+                    table.add_row(*(escape(str(entry.get(key, "–"))) for key in columns))
+                out.append(table)
         return out
 
     def columns(self) -> list[str]:
@@ -191,6 +209,9 @@ class Report:
         several = len({setting_text(row.setting) for row in self.rows}) > 1
         if several:
             names = [name for name in names if name not in ("ause", "rmse_drop_1pct")]
+        settings = max((len(setting_text(row.setting)) for row in self.rows), default=0)
+        methods = max((len(row.method) for row in self.rows), default=0)
+        names = _fitting(names, _SCREEN - min(max(methods, 17), 24) - max(settings, 7) - 8)
         caption = f"{self.samples} frames. {self.protocol}"
         table = Table(
             title=escape(self.title),
@@ -214,6 +235,39 @@ class Report:
             setting = setting_text(entry["setting"])
             table.add_row(f"{entry['method']} (published)", setting, *cells, "", style="dim")
         return table
+
+
+def _broken(key: str) -> str:
+    """A title that may break between its words."""
+    return key.replace("_", " ")
+
+
+def _width(key: str, entries: Sequence[dict[str, Any]]) -> int:
+    """Characters that a column needs: its longest value, up to 24, and the longest word of its title."""
+    longest = max(len(str(entry.get(key, "–"))) for entry in entries)
+    return max(min(longest, 24), max(map(len, _broken(key).split()), default=0))
+
+
+def _portions(keys: Sequence[str], entries: Sequence[dict[str, Any]]) -> list[list[str]]:
+    """Keys in groups that a screen has room for, each with the first key."""
+    portions: list[list[str]] = [[]]
+    for key in keys:
+        taken = sum(_width(other, entries) + _BETWEEN for other in portions[-1])
+        if portions[-1] and taken + _width(key, entries) >= _SCREEN:
+            portions.append([keys[0]])
+        portions[-1].append(key)
+    return portions
+
+
+def _fitting(names: Sequence[str], width: int) -> list[str]:
+    """The names, in their order, of the columns that a screen has room for; the first ones of `_DEAREST`."""
+    kept: list[str] = []
+    for name in sorted(names, key=lambda n: _DEAREST.index(n) if n in _DEAREST else 0):
+        needed = max(len(header(name, units=False)), 6) + 1
+        if needed <= width:
+            kept.append(name)
+            width -= needed
+    return [name for name in names if name in kept]
 
 
 def rows(plan: Plan, lines: Sequence[Line], by_scene: bool = False) -> list[Row]:

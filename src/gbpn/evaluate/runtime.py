@@ -9,17 +9,21 @@ from functools import partial
 from typing import Any
 
 import torch
+from torch.nn.functional import interpolate
 
 from gbpn.gbp import Scheme, infer
+from gbpn.measurements.validity import measured
 from gbpn.model import cost
 from gbpn.model.models import GBPN, Model
 from gbpn.model.pipeline import SparseDepth
 from gbpn.network import MULTIPLE
 from gbpn.sample import Sample
 
-__all__ = ["peak_memory", "split"]
+__all__ = ["PUBLISHED_SIZES", "peak_memory", "resized", "spent", "split"]
 
 _REPEATS = 3
+PUBLISHED_SIZES = ((256, 320), (352, 1216))
+"""Rows and columns of the paper's table of times."""
 
 
 @torch.inference_mode()
@@ -31,6 +35,7 @@ def split(model: Model, sample: Sample, repeats: int = _REPEATS) -> dict[str, An
     includes the interpreter), and torch's own peak on a GPU.
     """
     device = next(model.parameters()).device
+    _forget_peak(device)
     image, sparse, intrinsics = (t[None].to(device) for t in (sample.image, sample.sparse, sample.intrinsics))
     total = _least(lambda: model.complete(image, sparse, intrinsics, sigmas=False), repeats, device)
     checked = _least(lambda: model.complete(image, sparse, intrinsics, sigmas=True), repeats, device)
@@ -69,16 +74,52 @@ def split(model: Model, sample: Sample, repeats: int = _REPEATS) -> dict[str, An
     }
 
 
+@torch.inference_mode()
+def spent(
+    model: Model, sample: Sample, iterations: tuple[int, ...], repeats: int = _REPEATS
+) -> dict[str, Any]:
+    """Milliseconds (least of `repeats`) and memory of one frame with so many iterations of each stage."""
+    device = next(model.parameters()).device
+    _forget_peak(device)
+    image, sparse, intrinsics = (t[None].to(device) for t in (sample.image, sample.sparse, sample.intrinsics))
+
+    def once() -> Any:
+        if not isinstance(model, GBPN):
+            return model.complete(image, sparse, intrinsics, sigmas=False)
+        return model.complete(image, sparse, intrinsics, sigmas=False, iterations=iterations)
+
+    seconds = _least(once, repeats, device)
+    return {"milliseconds": round(1000 * seconds, 2), "megabytes": round(peak_memory(device) / 2**20, 1)}
+
+
+def resized(sample: Sample, height: int, width: int) -> Sample:
+    """The frame at another size, for time alone: its picture is stretched, measurements move along."""
+    _, old_height, old_width = sample.image.shape
+    rows, columns = torch.nonzero(measured(sample.sparse[0]), as_tuple=True)
+    sparse = torch.zeros(1, height, width)
+    sparse[0, rows * height // old_height, columns * width // old_width] = sample.sparse[0, rows, columns]
+    intrinsics = sample.intrinsics.clone()
+    intrinsics[0] *= width / old_width
+    intrinsics[1] *= height / old_height
+    image = interpolate(sample.image[None], size=(height, width), mode="bilinear", align_corners=False)[0]
+    return Sample(image=image, sparse=sparse, intrinsics=intrinsics, target=None, name=sample.name)
+
+
+def _forget_peak(device: torch.device) -> None:
+    """A GPU's peak is counted anew for each method; that of a process cannot be."""
+    if device.type == "cuda":
+        torch.cuda.reset_peak_memory_stats(device)
+
+
 def _least(work: Callable[[], Any], repeats: int, device: torch.device) -> float:
-    """Seconds of the fastest of `repeats` runs after one to warm up."""
-    work()
+    """Seconds of the fastest of `repeats` runs after one to warm up, until the device is idle."""
     best = float("inf")
-    for _ in range(repeats):
+    for run in range(1 + repeats):
         start = time.perf_counter()
         work()
         if device.type == "cuda":
             torch.cuda.synchronize(device)
-        best = min(best, time.perf_counter() - start)
+        best = min(best, time.perf_counter() - start) if run else best
     return best
 
 

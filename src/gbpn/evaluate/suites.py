@@ -11,12 +11,22 @@ from gbpn.evaluate import acceptance, trust
 from gbpn.evaluate.report import Row
 from gbpn.evaluate.settings import Setting
 
-__all__ = ["FAST", "POINTS", "SUITES", "Suite", "suite"]
+__all__ = [
+    "FAST",
+    "GALLERY_POINTS",
+    "LINES",
+    "POINTS",
+    "PUBLISHED_ITERATIONS",
+    "SUITES",
+    "Suite",
+    "iterations_up_to",
+    "suite",
+]
 
 POINTS = (10, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 20000)
-_LINES = (8, 16, 32, 64)
+GALLERY_POINTS = (1, 10, 50, 100, 500, 20000)
+LINES = (8, 16, 32, 64)
 _NOISE = (0.0, 0.01, 0.02, 0.03, 0.04, 0.05)
-_ITERATIONS = (5, 7, 9, 11, 13)
 FAST = ("nearest", "linear", "natural_neighbour", "ip_basic", "guided", "fast_global", "gbp_handmade")
 """Baselines that take well under a second a frame."""
 
@@ -56,6 +66,15 @@ class Suite:
         return self.judge is not None
 
 
+PUBLISHED_ITERATIONS = 13
+"""Of both stages of the paper's network."""
+
+
+def iterations_up_to(most: int) -> tuple[Setting, ...]:
+    """Five settings or fewer, two iterations apart, up to what weights have parameters for: 5 … 13 for 13."""
+    return tuple(Setting(iterations=n) for n in range(most, 1, -2)[:5][::-1])
+
+
 SUITES: dict[str, Suite] = {
     suite.name: suite
     for suite in (
@@ -81,7 +100,7 @@ SUITES: dict[str, Suite] = {
         Suite(
             name="lines",
             about="LiDAR thinned to 8, 16, 32 and 64 scan lines.",
-            settings=tuple(Setting(lines=n) for n in _LINES),
+            settings=tuple(Setting(lines=n) for n in LINES),
             axis="lines",
         ),
         Suite(
@@ -99,7 +118,7 @@ SUITES: dict[str, Suite] = {
         Suite(
             name="iterations",
             about="Fewer and more belief propagation iterations with the same weights.",
-            settings=tuple(Setting(iterations=n) for n in _ITERATIONS),
+            settings=iterations_up_to(PUBLISHED_ITERATIONS),
             axis="iterations",
             methods=("gbp_handmade",),
         ),
@@ -113,6 +132,14 @@ SUITES: dict[str, Suite] = {
             about="How far one measurement reaches: the derivative of every depth by it, on one frame.",
             settings=tuple(Setting(points=n, frames=1) for n in (20, 500)),
             methods=("nearest", "linear", "guided", "gbp_handmade"),
+            published=False,
+        ),
+        Suite(
+            name="gallery",
+            about="Sparsity × method as pictures, one frame: depth, error, precision and sigma.",
+            settings=tuple(Setting(points=n, frames=1) for n in GALLERY_POINTS),
+            axis="points",
+            methods=("linear", "gbp_handmade"),
             published=False,
         ),
         Suite(
@@ -152,6 +179,15 @@ SUITES: dict[str, Suite] = {
             methods=("linear",),
             published=False,
             surfaces=True,
+        ),
+        Suite(
+            name="prior",
+            about="What another network's depth map brings and costs: good and wrong ones from the truth.",
+            settings=tuple(Setting(points=n) for n in (1, 10, 50, 500)),
+            axis="points",
+            methods=("none",),
+            needs_weights=True,
+            published=False,
         ),
         Suite(
             name="confidence",

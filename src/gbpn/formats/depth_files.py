@@ -33,6 +33,7 @@ __all__ = [
     "implausible",
     "likely_scale",
     "read_depth",
+    "read_foreign",
     "read_stored",
     "require_scale",
     "write_depth",
@@ -86,10 +87,27 @@ def read_stored(path: Path, scale: float | None = None) -> np.ndarray:
         raise DatasetError(f"{path}: a depth map is [H, W]; got {list(stored.shape)}")
     if scale is None and np.issubdtype(stored.dtype, np.integer):
         raise InputError(
-            f"{path} holds integers without a unit: give the scale (metres = value / scale), "
-            f"1000 for millimetres, 256 for KITTI; {likely_scale(stored)}"
+            f"{path} holds integers without a unit: give --scale (in Python scale=), which divides "
+            f"them, 1000 for millimetres, 256 for KITTI; {likely_scale(stored)}"
         )
     return stored
+
+
+def read_foreign(path: Path) -> np.ndarray:
+    """[H, W] of a map that another network made, as the file has it: pictures of 8 bits too."""
+    if path.suffix.lower() in (".png", ".tif", ".tiff"):
+        with reading(path, "depth map", "one number per pixel") as file, open_picture(file) as picture:
+            if picture.mode == "RGB":  # grey, written as colours
+                pixels = np.array(picture)
+                if (pixels != pixels[..., :1]).any():
+                    raise DatasetError(
+                        f"{shown(path)}: colours instead of numbers: save what the network gave, not its "
+                        "picture"
+                    )
+                return pixels[..., 0]
+            if picture.mode == "L":
+                return np.array(picture)
+    return read_stored(path, 1.0)
 
 
 def likely_scale(stored: np.ndarray) -> str:

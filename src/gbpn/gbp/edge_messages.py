@@ -6,15 +6,68 @@ places of which the receiver is a part; that part of the messages it heard is no
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor
 
 from gbpn.gaussian import Gaussian
+from gbpn.gbp.reference import sample
 
-__all__ = ["nonlocal_step"]
+__all__ = ["Returning", "nonlocal_step"]
 
 _ROUNDING = 8.0
 """A sender of whose precision less is left than this many times the rounding error knew nothing else."""
+
+
+@dataclass(frozen=True)
+class Returning:
+    """Which messages a receiver would hear again: few, as both ends must have chosen each other.
+
+    Positions count through [B, K, H, W] without gaps.
+    """
+
+    receiver: Tensor
+    """[N] edges that would hear some of their own receiver."""
+    message: Tensor
+    """[N] messages in which that is."""
+    share: Tensor
+    """[N] how much of these messages, in (0, 1]."""
+
+    @classmethod
+    def of(cls, offset: Tensor) -> Returning:
+        """Along learned edges at `offset` [B, K, 2, H, W]: the same for all steps of an iteration."""
+        parts = [_corner(offset, below, right) for below in (0, 1) for right in (0, 1)]
+        receiver, message, share = (torch.cat(part) for part in zip(*parts, strict=True))
+        return cls(receiver, message, share)
+
+    def left_out(self, heard: Tensor, messages: Tensor) -> Tensor:
+        """`heard` [B, K, H, W] without what returns of `messages` [B, K, H, W]."""
+        returned = self.share * messages.reshape(-1)[self.message]
+        return heard.reshape(-1).index_add(0, self.receiver, -returned).view_as(heard)
+
+
+def _corner(offset: Tensor, below: int, right: int) -> tuple[Tensor, Tensor, Tensor]:
+    """`Returning` by way of one of the four pixels around each place."""
+    batch, count, _, height, width = offset.shape
+    rows = torch.arange(height, device=offset.device, dtype=offset.dtype)[:, None]
+    columns = torch.arange(width, device=offset.device, dtype=offset.dtype)
+    y, x = rows + offset[:, :, 0], columns + offset[:, :, 1]  # [B, K, H, W]
+    row, column = y.detach().floor() + below, x.detach().floor() + right
+    valid = (row >= 0) & (row < height) & (column >= 0) & (column < width)
+    pixel = (row.clamp(0, height - 1) * width + column.clamp(0, width - 1)).long()
+    share = (1 - (y - row).abs()) * (1 - (x - column).abs())
+    index = pixel.reshape(batch, 1, -1).expand(-1, 2 * count, -1)
+    away = offset.reshape(batch, 2 * count, -1).gather(2, index).view(batch, count, 2, count, height, width)
+    back_y = row[:, None] + away[:, :, 0] - rows  # [B, K', K, H, W]: from the receiver to what it is heard by
+    back_x = column[:, None] + away[:, :, 1] - columns
+    found = ((back_y.abs() < 1) & (back_x.abs() < 1) & (valid & (share > 0))[:, None]).nonzero(as_tuple=True)
+    b, of, edge, at_row, at_column = found
+    here = (b, edge, at_row, at_column)
+    own = (1 - back_y[found].abs()) * (1 - back_x[found].abs())
+    receiver = ((b * count + edge) * height + at_row) * width + at_column
+    message = (b * count + of) * height * width + pixel[here]
+    return receiver, message, own * share[here]
 
 
 def nonlocal_step(
@@ -26,70 +79,23 @@ def nonlocal_step(
     damping: Tensor,
     *,
     reweighting: float = 1.0,
+    returning: Returning | None = None,
 ) -> Gaussian:
     """One parallel step along the learned edges; returns their new damped messages [B, K, H, W].
 
-    base [B, 1, H, W] unary × local part of the belief; messages [B, K, H, W] those of the step before; the
-    rest as in `gbpn.gbp.reference.nonlocal_step`.
+    base       [B, 1, H, W] unary × local part of the belief
+    messages   [B, K, H, W] those of the step before
+    returning  of these offsets, if already known; the rest as in `gbpn.gbp.reference.nonlocal_step`
     """
-    total = Gaussian(
-        base.information + reweighting * messages.information.sum(1, keepdim=True),
-        base.precision + reweighting * messages.precision.sum(1, keepdim=True),
-    )
-    heard = _Senders(offset).say(total, messages)  # [B, K, H, W]
-    message = heard.across(weight / reweighting, difference)
-    nothing = Gaussian.identity_like(heard.precision)
-    return message.where(heard.informed, nothing).damped(messages, damping)
+    returning = Returning.of(offset) if returning is None else returning
 
+    def heard(own: Tensor, far: Tensor) -> tuple[Tensor, Tensor]:
+        whole = sample(own + reweighting * far.sum(1, keepdim=True), offset)
+        return whole, returning.left_out(whole, far)
 
-class _Senders:
-    """The places at `offset` [B, K, 2, H, W] from each pixel, as shares of the four pixels around them."""
-
-    def __init__(self, offset: Tensor) -> None:
-        batch, count, _, height, width = offset.shape
-        self.offset, self.shape = offset, (batch, count, height, width)
-        self.rows = torch.arange(height, device=offset.device, dtype=offset.dtype)[:, None].expand(
-            height, width
-        )
-        self.columns = torch.arange(width, device=offset.device, dtype=offset.dtype).expand(height, width)
-        self.y, self.x = self.rows + offset[:, :, 0], self.columns + offset[:, :, 1]  # [B, K, H, W]
-
-    def say(self, total: Gaussian, messages: Gaussian) -> Gaussian:
-        """What each receiver would hear of beliefs `total` [B, 1, H, W], its own part left out."""
-        information = precision = torch.zeros_like(self.y)
-        whole = torch.zeros_like(self.y)
-        for below in (0, 1):
-            for right in (0, 1):
-                row, column = self.y.detach().floor() + below, self.x.detach().floor() + right
-                share = (1 - (self.y - row).abs()) * (1 - (self.x - column).abs())
-                _, _, height, width = self.shape
-                valid = (row >= 0) & (row < height) & (column >= 0) & (column < width)
-                share = torch.where(valid, share, torch.zeros_like(share))
-                pixel = (row.clamp(0, height - 1) * width + column.clamp(0, width - 1)).long()
-                own = self._own_share(pixel, row, column)  # [B, K, K', H, W]
-                information = information + share * self._rest(
-                    total.information, messages.information, pixel, own
-                )
-                precision = precision + share * self._rest(total.precision, messages.precision, pixel, own)
-                whole = whole + share * self._read(total.precision, pixel)[:, :, 0]
-        nothing = torch.zeros_like(precision)
-        least = _ROUNDING * torch.finfo(precision.dtype).eps * whole.detach()
-        return Gaussian(information, precision).where(precision > least, Gaussian(nothing, nothing))
-
-    def _own_share(self, pixel: Tensor, row: Tensor, column: Tensor) -> Tensor:
-        """How far the pixels listen to the receivers themselves, along each of their learned edges."""
-        away = self._read(self.offset.flatten(1, 2), pixel)  # [B, K, 2·K', H, W]
-        y = row[:, :, None] + away[:, :, 0::2] - self.rows
-        x = column[:, :, None] + away[:, :, 1::2] - self.columns
-        return (1 - y.abs()).clamp(min=0) * (1 - x.abs()).clamp(min=0)
-
-    def _rest(self, total: Tensor, messages: Tensor, pixel: Tensor, own: Tensor) -> Tensor:
-        return self._read(total, pixel)[:, :, 0] - (own * self._read(messages, pixel)).sum(2)
-
-    def _read(self, maps: Tensor, pixel: Tensor) -> Tensor:
-        """maps [B, C, H, W] at pixels [B, K, H, W], counted row by row → [B, K, C, H, W]."""
-        batch, count, height, width = self.shape
-        channels = maps.shape[1]
-        index = pixel.reshape(batch, 1, -1).expand(-1, channels, -1)
-        found = maps.reshape(batch, channels, -1).gather(2, index)
-        return found.reshape(batch, channels, count, height, width).transpose(1, 2)
+    _, information = heard(base.information, messages.information)
+    whole, precision = heard(base.precision, messages.precision)
+    nothing = Gaussian.identity_like(precision)
+    known = precision > _ROUNDING * torch.finfo(precision.dtype).eps * whole.detach()
+    sender = Gaussian(information, precision).where(known, nothing)
+    return sender.across(weight / reweighting, difference).where(known, nothing).damped(messages, damping)

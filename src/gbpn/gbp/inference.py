@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from functools import partial
 from types import ModuleType
 
 import torch
@@ -192,8 +193,7 @@ def _infer_stepwise(
             snapshot(t, DIRECTIONS[direction])
         if (learned := mrf.nonlocal_) is not None and nonlocal_steps:
             base = Messages(local, Gaussian.identity_like(far.precision)).belief(unary, reweighting)
-            for _ in range(nonlocal_steps):
-                far = _nonlocal_step(operators, base, far, learned, t, reweighting, scheme)
+            far = _parallel(operators, base, far, learned, t, nonlocal_steps, reweighting, scheme)
             snapshot(t, "nonlocal")
     state = Messages(local, far)
     return Inference(
@@ -233,27 +233,25 @@ def _sweep(
     return swept
 
 
-def _nonlocal_step(
+def _parallel(
     operators: ModuleType,
     base: Gaussian,
-    messages: Gaussian,
+    far: Gaussian,
     edges: NonLocalEdges,
     t: int,
+    steps: int,
     reweighting: float,
     scheme: Scheme,
 ) -> Gaussian:
-    by_edge = scheme.far_messages == "by-edge"
-    step = edge_messages.nonlocal_step if by_edge else operators.nonlocal_step
-    out: Gaussian = step(
-        base,
-        messages,
-        at(edges.weight, t),
-        at(edges.difference, t),
-        at(edges.offset, t),
-        at(edges.damping, t)[:, None],
-        reweighting=reweighting,
-    )
-    return out
+    """Messages along learned edges after `steps` steps of iteration t."""
+    weight, difference, offset = (at(maps, t) for maps in (edges.weight, edges.difference, edges.offset))
+    step = operators.nonlocal_step
+    if scheme.far_messages == "by-edge":
+        step = partial(edge_messages.nonlocal_step, returning=edge_messages.Returning.of(offset))
+    damping = at(edges.damping, t)[:, None]
+    for _ in range(steps):
+        far = step(base, far, weight, difference, offset, damping, reweighting=reweighting)
+    return far
 
 
 def at(parameters: Tensor, t: int) -> Tensor:

@@ -18,6 +18,7 @@ from gbpn.formats.camera_files import read_transform
 from gbpn.formats.images import orientation_notice
 from gbpn.formats.point_clouds import read_points
 from gbpn.inputs.frame import FrameInputs
+from gbpn.inputs.prior import as_prior, undistorted_prior
 from gbpn.inputs.reading import as_camera, as_image
 from gbpn.measurements.validity import measured
 from gbpn.sensors.projection import projected_indices, remove_see_through
@@ -62,7 +63,9 @@ def project(
     return Projection(sparse=sparse[0].numpy(), kept=index[measured(sparse[0].numpy())])
 
 
-def cloud_inputs(image: Any, cloud: Any, intrinsics: Any, transform: Any = None) -> FrameInputs:
+def cloud_inputs(
+    image: Any, cloud: Any, intrinsics: Any, transform: Any = None, prior: Any = None
+) -> FrameInputs:
     """A picture and the points of a scanner; the picture is undistorted if its camera file has a lens."""
     picture = as_image(image)
     _, height, width = picture.shape
@@ -76,9 +79,12 @@ def cloud_inputs(image: Any, cloud: Any, intrinsics: Any, transform: Any = None)
             f"none of the {len(points)} points falls into the {width}×{height} picture: check transform "
             "(cloud to camera, x right, y down, z ahead) and intrinsics"
         )
-    notices = tuple(text for text in (orientation_notice(image), notice) if text)
-    straight = picture if lens is None else undistorted_picture(picture, camera, lens)
-    return FrameInputs(image=straight, sparse=sparse, intrinsics=camera, notices=notices)
+    foreign, stretched = (None, None) if prior is None else as_prior(prior, height, width)
+    notices = tuple(text for text in (orientation_notice(image), notice, stretched) if text)
+    if lens is not None:
+        picture = undistorted_picture(picture, camera, lens)
+        foreign = None if foreign is None else undistorted_prior(foreign, height, width, camera, lens)
+    return FrameInputs(image=picture, sparse=sparse, intrinsics=camera, notices=notices, prior=foreign)
 
 
 def as_points(points: Any) -> np.ndarray:

@@ -41,6 +41,9 @@ class FrameInputs:
     `gbpn.measurements.areas`; None: single pixels."""
     metric: bool = True
     """Whether depths are metres; else they have no unit, as those of a reconstruction."""
+    prior: Tensor | None = None
+    """[1, h, w] of any size: a foreign network's map of the picture, up to scale and shift, NaN where it says
+    nothing; None: there is none."""
     reservation: Reservation | None = None
     """What speaks against sigmas that rest on the measurements' agreement alone."""
 

@@ -30,6 +30,7 @@ from gbpn.formats.images import open_picture, orientation_notice, picture_pixels
 from gbpn.formats.point_tables import COLUMNS, POINT_TABLES, read_point_table
 from gbpn.inputs.frame import FrameInputs
 from gbpn.inputs.measurements import DepthSensor, Measurements, fitted, rated, undistorted_measurements
+from gbpn.inputs.prior import as_prior, undistorted_prior
 from gbpn.measurements.validity import measured
 from gbpn.sensors.projection import nearest_values, points_to_sparse
 
@@ -57,16 +58,19 @@ def frame_inputs(
     intrinsics: Any = None,
     scale: float | None = None,
     sensor: DepthSensor | None = None,
+    prior: Any = None,
 ) -> FrameInputs:
-    """Whatever people have, see `as_image`, `as_measurements` and `as_intrinsics`."""
+    """Whatever people have, see `as_image`, `as_measurements`, `as_intrinsics` and `as_prior`."""
     picture = as_image(image)
     _, height, width = picture.shape
     camera, lens, notice = as_camera(intrinsics, image, height, width)
     found = as_measurements(sparse, height, width, scale, sensor, camera)
+    foreign, stretched = (None, None) if prior is None else as_prior(prior, height, width)
     if lens is not None:
         picture = undistorted_picture(picture, camera, lens)
         found = undistorted_measurements(found, camera, lens)
-    notices = tuple(text for text in (orientation_notice(image), notice, found.notice) if text)
+        foreign = None if foreign is None else undistorted_prior(foreign, height, width, camera, lens)
+    notices = tuple(text for text in (orientation_notice(image), notice, found.notice, stretched) if text)
     return FrameInputs(
         image=picture,
         sparse=found.sparse,
@@ -76,6 +80,7 @@ def frame_inputs(
         std=found.std,
         weight=found.weight,
         areas=found.areas,
+        prior=foreign,
     )
 
 

@@ -57,6 +57,8 @@ class Shown:
     """Metres, over all pixels with depth."""
     interpolated: float
     """RMSE of linear interpolation of the same points."""
+    relative: float | None
+    """Mean error over depth, where metres say little: of streets."""
     within: float | None
     """Share of pixels within one stated sigma; None without calibration."""
     seconds: float
@@ -141,10 +143,12 @@ def show(completer: DepthCompleter, case: Case) -> Shown:
     within = None
     if result.calibrated:
         within = float(coverage(mean, target, result.distribution.std.cpu(), _WITHIN))
+    found = errors(mean, target)
     return Shown(
         case=case,
         points=int(measured(sample.sparse).sum()),
-        rmse=float(errors(mean, target)["rmse"]),
+        rmse=float(found["rmse"]),
+        relative=float(found["rel"]) if case.scene in scenes.STREETS else None,
         interpolated=float(errors(linear(sample).mean, target)["rmse"]),
         within=within,
         seconds=seconds,

@@ -83,7 +83,7 @@ def draw_worlds(
     follow = on_progress or (lambda progress: None)
     follow(progress)
     start = time.monotonic()
-    for ended in _spread(scene, _worlds(frames, scene.wanted.views, done), processes):
+    for ended in _spread(scene, _worlds(frames, scene.wanted.frames_of_a_world, done), processes):
         progress.drawn += len(ended.drawn)
         progress.failures += ended.failures
         progress.seconds = time.monotonic() - start

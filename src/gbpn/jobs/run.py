@@ -53,6 +53,8 @@ class Glance:
     """Median, metres; None without a calibration."""
     seconds: float
     """Reading, completing and writing."""
+    precision: str
+    """Of the convolutions."""
     metric: bool = True
     """Whether depths are metres; else they have no unit."""
 
@@ -69,6 +71,7 @@ class Glance:
             depth=near_far,
             sigma=float(np.nanmedian(result.std)) if result.calibrated and known.size else None,
             seconds=seconds,
+            precision=result.how.precision,
             metric=metric,
         )
 
@@ -171,7 +174,7 @@ class Run:
         picture = _recorded_state(job.image) if job.recorded else _state(job.image)
         depths = [] if job.sparse is None else [_state(job.sparse)]
         record = {**identity, **job.settings, "inputs": [picture, *depths]}
-        record["inputs"] += [_state(p) for p in self.sensor.rating_files(job.sparse or job.image)]
+        record["inputs"] += [_state(p) for p in self.sensor.rating_files(job.image, job.sparse)]
         place = self.output / f"{job.name}.json"
         if not self.again and (files := _finished(place, record)):
             return Outcome(job=job, state="kept", files=tuple(files))
@@ -210,6 +213,7 @@ class Run:
             "intrinsics": result.intrinsics.tolist(),
             "size": list(result.depth.shape),
             "change": _change(result),
+            "prior": None if result.distribution.prior is None else result.distribution.prior.as_json(),
             "notices": result.notices,
             "files": {file.name: _contents(file) for file in files},
         }

@@ -23,6 +23,7 @@ from gbpn.formats.images import orientation_notice
 from gbpn.formats.point_clouds import read_rated_points
 from gbpn.inputs.frame import FrameInputs
 from gbpn.inputs.measurements import DepthSensor, Measurements, rated, undistorted_measurements
+from gbpn.inputs.prior import as_prior, undistorted_prior
 from gbpn.inputs.reading import UNDISTORTED, as_camera, as_image, as_measurements
 from gbpn.jobs.pairing import CLOUDS
 from gbpn.measurements.validity import measured
@@ -82,6 +83,8 @@ class Sensor:
     """Intrinsics of a depth camera that is not the colour camera."""
     depth_extrinsics: Path | None = None
     """File with the matrix depth camera to colour camera."""
+    prior: Path | None = None
+    """Another network's depth map, or a folder with one of each image's name."""
 
     def __post_init__(self) -> None:
         if self.calib is not None and (self.intrinsics is not None or self.extrinsics is not None):
@@ -97,8 +100,14 @@ class Sensor:
     def of_picture(self, picture: Tensor, image: Path, sparse: Path | None) -> FrameInputs:
         """The same for a picture [3, H, W] that was read already; `image` is where it came from."""
         found, camera, lens, notices, reservation = self.readings(image, sparse, *picture.shape[1:])
+        height, width = picture.shape[1:]
+        prior = None
+        if self.prior is not None:
+            prior, told = as_prior(_file_of(self.prior, image, "--prior"), height, width)
+            notices = (*notices, told) if told else notices
         if lens is not None:
             picture = undistorted_picture(picture, camera, lens)
+            prior = None if prior is None else undistorted_prior(prior, height, width, camera, lens)
         inputs = FrameInputs(
             image=picture,
             sparse=found.sparse,
@@ -108,6 +117,7 @@ class Sensor:
             std=found.std,
             weight=found.weight,
             areas=found.areas,
+            prior=prior,
             metric=self.reconstruction is None or self.units is not None,
             reservation=reservation,
         )
@@ -170,10 +180,11 @@ class Sensor:
         """What measurements depend on besides each frame's own files, as plain data; files by contents."""
         return {name: _plain_setting(value) for name, value in vars(self).items()}
 
-    def rating_files(self, of: Path) -> list[Path]:
-        """The files besides its own that say how good a frame's measurements are."""
-        sensor = self.depth_sensor(of)
-        return [file for file in (sensor.sigma, sensor.confidence) if isinstance(file, Path)]
+    def rating_files(self, image: Path, sparse: Path | None) -> list[Path]:
+        """The files of a frame besides its picture and its measurements."""
+        sensor = self.depth_sensor(sparse or image)
+        prior = None if self.prior is None else _file_of(self.prior, image, "--prior")
+        return [file for file in (sensor.sigma, sensor.confidence, prior) if isinstance(file, Path)]
 
     def _camera(self, image: Path, height: int, width: int) -> tuple[Tensor, Lens | None, str | None]:
         matrix, lens, notice = as_camera(self.intrinsics, image, height, width, number=self.camera)

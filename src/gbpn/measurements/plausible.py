@@ -48,7 +48,7 @@ def without_implausible(sparse: Tensor, scale: float | None = None) -> tuple[Ten
     if not _MIDDLE[0] <= middle <= _MIDDLE[1]:
         raise InputError(
             f"depths must be metres; got a median of {middle:.3g}, outside {_MIDDLE[0]:g} to {_MIDDLE[1]:g}: "
-            "give the scale (metres = value / scale)"
+            "give --scale (in Python scale=), by which they are divided"
         )
     low, high = middle / _REACH, middle * _REACH
     if NEAREST_PLAUSIBLE <= middle <= FARTHEST_PLAUSIBLE:

@@ -231,6 +231,7 @@ class GBPN(Model):
             outliers=how.outliers,
             mirror=how.mirror == "on",
             check_sigmas=how.check_sigma,
+            prior_kind=how.prior_kind,
         )
 
     def depth_map(self, image: Tensor, intrinsics: Tensor | None = None) -> Tensor:
@@ -244,7 +245,7 @@ class GBPN(Model):
 
     def pipeline(self, **switches: Any) -> Pipeline:
         """How this model answers; `switches` are `solver`, `iterations`, `mirror`, `check_sigmas`,
-        `outliers`."""
+        `outliers`, `prior_kind`."""
         given: dict[str, Any] = {"mirror": self.config.mirror and not self.training, **switches}
         return Pipeline(
             first=self.first,

@@ -21,13 +21,14 @@ from gbpn.camera.pinhole import flipped
 from gbpn.config import ModelConfig
 from gbpn.distribution import DepthDistribution, SigmaCalibration
 from gbpn.errors import InputError
+from gbpn.foreign.trust import Verdict
 from gbpn.gbp import Inference, Messages, Scheme, infer
 from gbpn.kernels.checks import values_are_known
 from gbpn.measurements import agreement, outliers
 from gbpn.measurements.areas import AreaGrid, centre_depths
 from gbpn.measurements.unit import DepthUnit
 from gbpn.measurements.validity import measured
-from gbpn.model import read_out
+from gbpn.model import foreign_map, read_out
 from gbpn.mrf import MRF
 from gbpn.network import GMCN, MULTIPLE, FieldParameters, Refiner, SecondStageInput
 from gbpn.network.padding import PaddedImage
@@ -136,6 +137,8 @@ class Pipeline:
     """Hold σ against measurements that are held out."""
     outliers: str = "keep"
     """"keep", or "drop": single measurements that the rest contradicts are left out."""
+    prior_kind: str = "auto"
+    """Of foreign depth maps, see `gbpn.foreign.fitting`."""
 
     def __post_init__(self) -> None:
         if not self.iterations:
@@ -187,18 +190,29 @@ class Pipeline:
         *,
         sigmas: bool = True,
         areas: AreaGrid | None = None,
+        prior: Tensor | None = None,
     ) -> DepthDistribution:
-        """As `complete`, of an image that was looked at before."""
+        """As `complete`, of an image that was looked at before; `prior` [1, h, w] is a foreign map of it."""
+        used, dropped = self.trusted(looks[0], sparse)
+        looks, verdict = self.believing(looks, used, prior)
         encoding = looks[0]
-        used, dropped = self.trusted(encoding, sparse)
         if areas is not None:
             *_, rough = self.stages(encoding, used)
             used = replace(used, depth=centre_depths(areas, used.depth, rough.distribution))
-        answer = replace(self.answer(encoding, used, sigmas=sigmas), dropped=dropped)
+        answer = replace(self.answer(encoding, used, sigmas=sigmas, verdict=verdict), dropped=dropped)
         for mirrored in looks[1:]:
             *_, other = self.stages(mirrored, used.flipped())
             answer = answer.averaged(other.distribution.flipped())
-        return answer
+        return replace(answer, prior=verdict)
+
+    def believing(
+        self, looks: tuple[ImageEncoding, ...], sparse: SparseDepth, prior: Tensor | None
+    ) -> tuple[tuple[ImageEncoding, ...], Verdict | None]:
+        """The picture with a foreign map in the place of the network's own, as far as these measurements bear
+        it out; as it was where there is none."""
+        if prior is None:
+            return looks, None
+        return foreign_map.believing(self, looks, sparse, prior, self.prior_kind)
 
     def encode(self, image: Tensor, intrinsics: Tensor | None = None) -> ImageEncoding:
         """Run the first network, which sees the image only."""
@@ -224,12 +238,22 @@ class Pipeline:
         return (sparse.without(dropped), dropped) if bool(dropped.any()) else (sparse, None)
 
     def answer(
-        self, encoding: ImageEncoding, sparse: SparseDepth, *, sigmas: bool = True
+        self,
+        encoding: ImageEncoding,
+        sparse: SparseDepth,
+        *,
+        sigmas: bool = True,
+        verdict: Verdict | None = None,
     ) -> DepthDistribution:
         """The answer of the last stage, from empty messages; σ does not touch its depth."""
         *_, last = self.stages(encoding, sparse)
         return self.with_sigma(
-            encoding, last.distribution, sparse, lambda given: [*self.stages(encoding, given)][-1], sigmas
+            encoding,
+            last.distribution,
+            sparse,
+            lambda given: [*self.stages(encoding, given)][-1],
+            sigmas,
+            verdict,
         )
 
     def with_sigma(
@@ -239,6 +263,7 @@ class Pipeline:
         sparse: SparseDepth,
         again: Callable[[SparseDepth], StageResult],
         sigmas: bool = True,
+        verdict: Verdict | None = None,
     ) -> DepthDistribution:
         """The answer with σ as held-out measurements ask for it, or without one; `again` completes anew."""
         if not sigmas:
@@ -251,7 +276,9 @@ class Pipeline:
                 return answer
             settings = SETTINGS if answer.doubt is None else BESIDE_DOUBT
             if (held := sigma_check.held_out(sparse.depth, settings)) is None:
-                return replace(answer, widening=sigma_check.of_few(sparse.depth, settings))
+                few = sigma_check.of_few(sparse.depth, settings)
+                less = 1.0 if verdict is None else verdict.narrowing
+                return replace(answer, widening=few._replace(spread=few.spread * less))
             rest = sparse.without(held)
             blind = with_doubt(again(rest).distribution, rest.depth, encoding.greys)
             return replace(answer, widening=sigma_check.compare(blind, sparse.depth, held, settings))

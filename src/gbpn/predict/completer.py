@@ -81,6 +81,7 @@ class DepthCompleter:
         confidence: Any = None,
         depth_intrinsics: Any = None,
         depth_to_image: Any = None,
+        prior: Any = None,
         keep_measured: bool | None = None,
     ) -> CompletedDepth:
         """Complete one image.
@@ -92,6 +93,8 @@ class DepthCompleter:
         transform   of the cloud: [4, 4] matrix to the camera (x right, y down, z ahead), or a file
         scale       what integer depth files or arrays are divided by: 1000 for millimetres, 256 for KITTI
         sigmas      whether `std` is wanted; depth alone takes about half of the time
+        prior       another network's depth map of the image, of any size, up to scale and shift: a path or an
+                    array [h, w]; `How.prior_kind` says what it holds, see docs/priors.md
 
         Of the sensor, where it is known; maps have the size of `sparse`, which may be smaller than the image:
 
@@ -107,11 +110,11 @@ class DepthCompleter:
             sigma=sigma, confidence=confidence, intrinsics=depth_intrinsics, to_image=depth_to_image
         )
         if cloud is None:
-            inputs = frame_inputs(image, sparse, intrinsics, scale, sensor)
+            inputs = frame_inputs(image, sparse, intrinsics, scale, sensor, prior)
         elif sensor != DepthSensor():
             raise InputError("sigma, confidence and a depth camera belong to sparse depth, not to a cloud")
         else:
-            inputs = cloud_inputs(image, cloud, intrinsics, transform)
+            inputs = cloud_inputs(image, cloud, intrinsics, transform, prior)
         return self.complete(inputs, sigmas=sigmas, keep_measured=keep_measured)
 
     def complete(
@@ -122,30 +125,43 @@ class DepthCompleter:
         return engine.frame(inputs, sigmas=sigmas)
 
     def batch(
-        self, images: Any, sparses: Any, intrinsics: Any = None, **options: Any
+        self, images: Any, sparses: Any, intrinsics: Any = None, *, priors: Any = None, **options: Any
     ) -> list[CompletedDepth]:
         """Several images, of one size or not: lists, or arrays with a leading batch axis.
 
         `intrinsics`: None, one camera for all (file, matrix, four numbers), or a list of one per image, each
-        as for a single image.
+        as for a single image. `priors`: one per image, None where there is none.
         """
         if len(images) != len(sparses):
             raise InputError(f"as many images as sparse depths are wanted; got {len(images)}, {len(sparses)}")
         cameras = _cameras(intrinsics, len(images))
-        triples = zip(images, sparses, cameras, strict=True)
-        return [self(image, sparse, camera, **options) for image, sparse, camera in triples]
+        if priors is not None and len(priors) != len(images):
+            raise InputError(f"one prior per image is wanted, or None; got {len(priors)} for {len(images)}")
+        frames = zip(
+            images, sparses, cameras, [None] * len(images) if priors is None else priors, strict=True
+        )
+        return [
+            self(image, sparse, camera, prior=prior, **options) for image, sparse, camera, prior in frames
+        ]
 
     def session(
-        self, image: Any, intrinsics: Any = None, *, stage: str = "last", warm: int | None = None
+        self,
+        image: Any,
+        intrinsics: Any = None,
+        *,
+        stage: str = "last",
+        prior: Any = None,
+        warm: int | None = None,
     ) -> Session:
         """Measurements that come and go over one image, see `Session`; the network looks at it once.
 
         stage  "last", or for two-stage models "first": its depth alone, without a network in each refresh
+        prior  another network's depth map of the image, as in a call
         warm   deprecated: every look is that of a new session
         """
         if warm is not None:
             warnings.warn("a session has no warm any more: leave it out", DeprecationWarning, stacklevel=2)
-        return self.engine.session(image, intrinsics, stage=stage)
+        return self.engine.session(image, intrinsics, stage=stage, prior=prior)
 
     def stream(self) -> Stream:
         """The frames of one video in their order, see `Stream`; each as `gbpn.inputs.reading.frame_inputs`

@@ -80,6 +80,8 @@ class _Item:
     stamp: float
     pushed: float
     cloud: bool = False
+    prior: Any = None
+    """Of an image: another network's depth map."""
 
 
 class Live:
@@ -129,9 +131,10 @@ class Live:
         self._worker = threading.Thread(target=self._work, name="gbpn-live", daemon=True)
         self._worker.start()
 
-    def push_image(self, image: Any, stamp: float | None = None) -> None:
-        """An image, as `DepthCompleter` takes it; `stamp` in seconds, now if it is None."""
-        item = self._item(image, stamp)
+    def push_image(self, image: Any, stamp: float | None = None, *, prior: Any = None) -> None:
+        """An image, as `DepthCompleter` takes it; `stamp` in seconds, now if it is None; `prior`: another
+        network's depth map of it."""
+        item = self._item(image, stamp, prior=prior)
         with self._changed:
             self._require_open()
             if item.stamp <= self._last_stamp:
@@ -197,10 +200,10 @@ class Live:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _item(self, content: Any, stamp: float | None, *, cloud: bool = False) -> _Item:
+    def _item(self, content: Any, stamp: float | None, *, cloud: bool = False, prior: Any = None) -> _Item:
         now = time.monotonic()
         seconds = now if stamp is None else _seconds(stamp)
-        return _Item(content=_own(content), stamp=seconds, pushed=now, cloud=cloud)
+        return _Item(content=_own(content), stamp=seconds, pushed=now, cloud=cloud, prior=_own(prior))
 
     def _push_measurements(self, item: _Item) -> None:
         with self._changed:
@@ -275,8 +278,12 @@ class Live:
 
     def _inputs(self, image: _Item, measurements: _Item) -> FrameInputs:
         if measurements.cloud:
-            return cloud_inputs(image.content, measurements.content, self.intrinsics, self.transform)
-        return frame_inputs(image.content, measurements.content, self.intrinsics, self.scale)
+            return cloud_inputs(
+                image.content, measurements.content, self.intrinsics, self.transform, image.prior
+            )
+        return frame_inputs(
+            image.content, measurements.content, self.intrinsics, self.scale, prior=image.prior
+        )
 
 
 def _own(content: Any) -> Any:

@@ -45,6 +45,8 @@ class Instructions:
             raise InputError(f"--pack wants {', '.join(PACKS)}; got {self.pack!r}")
         if isinstance(self.sensor.sigma, Path) or self.sensor.confidence is not None:
             raise InputError("maps of --sigma and --confidence stay on one machine: give --sigma a number")
+        if self.sensor.prior is not None:
+            raise InputError("--prior is for one machine and frames in its folders: leave out --distributed")
         if self.sensor.reconstruction is not None:
             raise InputError("a COLMAP project is completed on one machine: leave out --distributed")
         if self.how.stream:

@@ -95,7 +95,8 @@ class Summary:
         parts += [f"{self.before} done before"] if self.before else []
         parts += [f"{self.left_out} left out"] if self.left_out else []
         parts += [f"{self.failed} failed"] if self.failed else []
-        yield f"{self.now + self.before} frames: {', '.join(parts)} → {self.output}"
+        count = self.now + self.before
+        yield f"{count} {'frame' if count == 1 else 'frames'}: {', '.join(parts)} → {self.output}"
         if self.now:
             workers = [frames / seconds for frames, seconds, _ in self.by_worker.values() if seconds]
             told = f"{min(workers):.2f} to {max(workers):.2f}" if len(workers) > 1 else f"{workers[0]:.2f}"

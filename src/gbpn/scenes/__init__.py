@@ -2,7 +2,7 @@
 
     sample = gbpn.scenes.load("kitchen")    # image, intrinsics, target; sparse is all zero
 
-The files beside this module are made by `scripts/render_scenes.py`; README.md there says what is in them.
+The files beside this module are fixed; README.md there says what is in them and how they were made.
 """
 
 from __future__ import annotations

@@ -15,10 +15,11 @@ from PIL import Image, ImageDraw, ImageFont
 
 from gbpn.files.atomic import replacing
 from gbpn.measurements.validity import measured
-from gbpn.sample import Sample
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+    from gbpn.sample import Sample
 
 __all__ = [
     "BACKGROUND",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-from functools import cache
 from typing import Annotated, Literal
 
 import numpy as np
@@ -18,10 +17,9 @@ from gbpn import scenes
 from gbpn.answer.completed import CompletedDepth
 from gbpn.errors import InputError
 from gbpn.predict import DepthCompleter
-from gbpn.show import pictures
 from gbpn.studio import exports
 from gbpn.studio.limits import Limits
-from gbpn.studio.material import decode_depth, decode_picture
+from gbpn.studio.material import decode_depth, decode_picture, decode_prior, scene_depth, scene_photo
 from gbpn.studio.workers import Workers
 
 __all__ = ["complete", "router"]
@@ -87,12 +85,9 @@ async def _list_scenes() -> list[str]:
 )
 async def _scene_picture(name: str) -> Response:
     """The picture of an embedded scene."""
-    from importlib.resources import files
-
     if name not in scenes.names():
         raise HTTPException(404, f"there is no scene of that name: {', '.join(scenes.names())}")
-    content = (files(scenes) / name / "image.jpg").read_bytes()
-    return Response(content, media_type="image/jpeg", headers={"cache-control": "max-age=3600"})
+    return Response(scene_photo(name), media_type="image/jpeg", headers={"cache-control": "max-age=3600"})
 
 
 @router.get(
@@ -107,19 +102,7 @@ def _scene_depth(name: str) -> Response:
     """The true depth of an embedded scene, in the colours of the previews."""
     if name not in scenes.names():
         raise HTTPException(404, f"there is no scene of that name: {', '.join(scenes.names())}")
-    return Response(_depth_picture(name), media_type="image/jpeg", headers={"cache-control": "max-age=3600"})
-
-
-@cache
-def _depth_picture(name: str) -> bytes:
-    target = scenes.load(name).target
-    assert target is not None
-    depth = target[0].numpy()
-    known = np.where(depth > 0, depth, np.nan)
-    buffer = io.BytesIO()
-    colours = pictures.colours(known, *pictures.value_range(known), pictures.DEPTH)
-    Image.fromarray(colours).save(buffer, format="JPEG", quality=85)
-    return buffer.getvalue()
+    return Response(scene_depth(name), media_type="image/jpeg", headers={"cache-control": "max-age=3600"})
 
 
 @router.post(
@@ -152,6 +135,10 @@ async def complete(
     intrinsics: Annotated[
         str, Form(description="fx,fy,cx,cy in pixels; empty: from EXIF, else a field of view of 60°.")
     ] = "",
+    prior: Annotated[
+        UploadFile | None,
+        File(description="Another network's depth map, .png or .npy; what it holds says --prior-kind."),
+    ] = None,
     format: Annotated[_Format, Form(description="npz, png or ply.")] = "npz",
 ) -> Response:
     """Complete one picture's depth."""
@@ -160,10 +147,11 @@ async def complete(
     if workers.waiting >= _MOST_WAITING:
         raise HTTPException(503, f"{workers.waiting} computations are waiting: try again later")
     picture = await image.read()
-    measured = None if depth is None else (await depth.read(), depth.filename or "")
+    measured = None if depth is None else (await depth.read(), _suffix(depth))
+    foreign = None if prior is None else (await prior.read(), _suffix(prior))
     notices, content, media_type, scale_used = await workers.run(
         lambda: _completed(
-            state.completer, state.limits, picture, measured, points, scale, intrinsics, format
+            state.completer, state.limits, picture, measured, points, scale, intrinsics, foreign, format
         )
     )
     headers = {"x-notices": json.dumps(notices)}
@@ -180,6 +168,7 @@ def _completed(
     points: str,
     scale: float | None,
     intrinsics: str,
+    foreign: tuple[bytes, str] | None,
     format: str,
 ) -> tuple[list[str], bytes, str, float | None]:
     photo = decode_picture(picture, limits)
@@ -189,14 +178,19 @@ def _completed(
     if measured is not None and points:
         raise InputError("give depth or points, not both")
     if measured is not None:
-        suffix = "." + measured[1].rsplit(".", 1)[-1].lower() if "." in measured[1] else ""
-        matrix = _matrix(camera, photo)
-        sparse = decode_depth(measured[0], suffix, scale, matrix, size, limits)
+        sparse = decode_depth(*measured, scale, _matrix(camera, photo), size, limits)
     else:
         sparse = _points(points, limits)
-    result = completer(photo, sparse, camera)
+    prior = None if foreign is None else decode_prior(*foreign, limits)
+    result = completer(photo, sparse, camera, prior=prior)
     content, scale_used = _written(result, format)
     return list(result.notices), content, _MEDIA_TYPES[format], scale_used
+
+
+def _suffix(file: UploadFile) -> str:
+    """Of its name, with the dot; empty without one."""
+    name = file.filename or ""
+    return "." + name.rsplit(".", 1)[-1].lower() if "." in name else ""
 
 
 def _written(result: CompletedDepth, format: str) -> tuple[bytes, float | None]:

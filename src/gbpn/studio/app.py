@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
-from importlib.resources import files
-from pathlib import Path
 from typing import Any
 
 from fastapi import FastAPI, Request, WebSocket, WebSocketDisconnect
@@ -23,9 +21,10 @@ from gbpn.studio.fields import Kept
 from gbpn.studio.guard import Guard
 from gbpn.studio.limits import Limits
 from gbpn.studio.page import Page
+from gbpn.studio.site import static_folder
 from gbpn.studio.workers import Workers
 
-__all__ = ["make_app", "static_folder"]
+__all__ = ["make_app"]
 
 _IDLE, _TOO_MANY, _BAD_FRAME = 4000, 4001, 4002
 """Why the server closes a socket, in the range that is left to applications."""
@@ -68,11 +67,6 @@ def make_app(
         app.add_api_websocket_route("/socket", _converse)
         app.mount("/", StaticFiles(directory=static_folder(), html=True))
     return app
-
-
-def static_folder() -> Path:
-    """Where the built page lies."""
-    return Path(str(files("gbpn.studio") / "static"))
 
 
 async def _tell(request: Request, error: Exception) -> JSONResponse:
@@ -147,4 +141,5 @@ def _welcome(state: Any) -> protocol.Welcome:
         exports=list(exports.EXPORTS),
         most_points=state.limits.points,
         upload_bytes=state.limits.upload_bytes,
+        offers=list(protocol.OFFERS),
     )

@@ -7,6 +7,8 @@ import tempfile
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
 from pathlib import Path
 from typing import TypeVar
 
@@ -20,16 +22,29 @@ from gbpn.engine import resizing
 from gbpn.errors import GbpnError, InputError
 from gbpn.files.guard import shown
 from gbpn.formats.camera_files import CAMERA_FILES
+from gbpn.formats.depth_files import read_foreign
 from gbpn.inputs.reading import as_image, as_intrinsics
 from gbpn.jobs.sources import Sensor
+from gbpn.show import pictures
 from gbpn.studio.limits import Limits
 
-__all__ = ["Material", "Read", "decode_depth", "decode_picture", "from_scene", "from_upload"]
+__all__ = [
+    "Material",
+    "Read",
+    "decode_depth",
+    "decode_picture",
+    "decode_prior",
+    "from_scene",
+    "from_upload",
+    "scene_depth",
+    "scene_photo",
+]
 
 _DEPTH_TYPES = (".png", ".npy", ".csv", ".txt", ".ply")
 """Suffixes of depth that a page may send."""
 _PICTURE_FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "TIFF", "HEIF", "MPO")
 Read = TypeVar("Read")
+_PRIOR_TYPES = (".png", ".npy")
 _NUMPY_MAGIC = b"\x93NUMPY"
 
 
@@ -65,6 +80,24 @@ def from_scene(name: str) -> Material:
     )
 
 
+def scene_photo(name: str) -> bytes:
+    """The picture of an embedded scene, JPEG."""
+    return (files(scenes) / name / "image.jpg").read_bytes()
+
+
+@cache
+def scene_depth(name: str) -> bytes:
+    """The true depth of an embedded scene in the colours of the previews, JPEG."""
+    target = scenes.load(name).target
+    assert target is not None
+    depth = target[0].numpy()
+    known = np.where(depth > 0, depth, np.nan)
+    buffer = io.BytesIO()
+    colours = pictures.colours(known, *pictures.value_range(known), pictures.DEPTH)
+    Image.fromarray(colours).save(buffer, format="JPEG", quality=85)
+    return buffer.getvalue()
+
+
 def from_upload(
     name: str,
     picture: bytes,
@@ -73,11 +106,15 @@ def from_upload(
     scale: float | None,
     camera: list[float],
     limits: Limits,
+    trained: float | None,
     *,
     camera_file: bytes | None = None,
     camera_type: str = "",
 ) -> Material:
-    """A decoded upload, reduced to the working size. Sizes are held against the limits before decoding."""
+    """A decoded upload at the size of the command line; its own is held against the limits first.
+
+    trained  focal length in pixels that the weights were trained at, if their card states it
+    """
     photo = decode_picture(picture, limits)
     height, width = photo.height, photo.width
     if camera and not (len(camera) == 4 and min(camera[:2]) > 0):
@@ -92,11 +129,14 @@ def from_upload(
         sparse = decode_depth(depth, depth_type, scale, intrinsics, (height, width), limits)
     image = as_image(photo)
     factor = (limits.working_pixels / (height * width)) ** 0.5
+    if trained is not None:
+        focal, count = float(intrinsics[0, 0] + intrinsics[1, 1]) / 2, int((sparse > 0).sum())
+        factor = min(factor, resizing.working_scale(height, width, focal, count, trained))
     if factor < 1:
         image, sparse, intrinsics = resizing.reduce(image, sparse, intrinsics, factor)
         notices.append(
-            f"reduced from {width}×{height} to {image.shape[2]}×{image.shape[1]} to answer while you work; "
-            "gbpn complete takes the full size"
+            f"completed at {image.shape[2]}×{image.shape[1]}, the size that suits it; "
+            f"the photo has {width}×{height}"
         )
     dense = int((sparse > 0).sum()) > limits.points
     if dense:
@@ -129,9 +169,7 @@ def decode_picture(content: bytes, limits: Limits) -> Image.Image:
     except GbpnError:
         raise
     except Exception as error:  # decoders raise anything on damaged files
-        raise InputError(
-            f"this is not a picture that can be read ({str(error)[:80]}): send JPEG or PNG"
-        ) from error
+        raise InputError(f"this is not a picture that can be read{_why(error)}: send JPEG or PNG") from error
     photo.getexif().update(exif)
     photo.info["exif"] = exif.tobytes()
     return photo
@@ -156,6 +194,17 @@ def decode_depth(
         raise InputError("the depth file does not begin like a .npy file")
     sensor = Sensor(scale=scale, intrinsics=intrinsics)
     return _from_file(content, suffix, "the depth file", lambda path: sensor.measure(path, path, *size)[0])
+
+
+def decode_prior(content: bytes, suffix: str, limits: Limits) -> np.ndarray:
+    """[h, w] of another network's depth map, as the file has it."""
+    if suffix not in _PRIOR_TYPES:
+        raise InputError(f"a prior is one of {', '.join(_PRIOR_TYPES)}; got {suffix[:20]!r}")
+    if suffix == ".png":
+        _require_small_file(content, limits)
+    elif not content.startswith(_NUMPY_MAGIC):
+        raise InputError("the prior does not begin like a .npy file")
+    return _from_file(content, suffix, "the prior", read_foreign)
 
 
 def _decode_camera(content: bytes, suffix: str, photo: Image.Image) -> tuple[Tensor, str | None]:
@@ -189,7 +238,7 @@ def _require_small_file(content: bytes, limits: Limits) -> None:
             warnings.simplefilter("ignore", Image.DecompressionBombWarning)
             picture = Image.open(io.BytesIO(content))
     except Exception as error:
-        raise InputError(f"the depth file is not a PNG that can be read ({str(error)[:80]})") from error
+        raise InputError(f"the depth file is not a PNG that can be read{_why(error)}") from error
     _require_small(picture, limits)
 
 
@@ -199,6 +248,12 @@ def _require_small(picture: Image.Image, limits: Limits) -> None:
             f"at most {limits.megapixels:g} megapixels are taken; got {picture.width}×{picture.height}: "
             "reduce the picture"
         )
+
+
+def _why(error: Exception) -> str:
+    """What a decoder said, unless it speaks of its own insides."""
+    text = str(error)[:80]
+    return "" if not text or "<" in text else f" ({text})"
 
 
 def _heif_if_there_is() -> None:

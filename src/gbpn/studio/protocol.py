@@ -23,6 +23,7 @@ from gbpn.errors import InputError
 __all__ = [
     "FROM_PAGE",
     "FROM_SERVER",
+    "OFFERS",
     "VERSION",
     "Array",
     "Bytes",
@@ -57,7 +58,9 @@ __all__ = [
     "encode",
 ]
 
-VERSION = 3
+OFFERS = ("suggest", "film", "listen", "compare", "outliers")
+"""What the server can be asked besides answers and files; pages without a server offer less."""
+VERSION = 4
 """Of this protocol; the page compares it with its own."""
 _ALIGNMENT = 8
 _MOST_HEADER = 1_000_000
@@ -204,6 +207,8 @@ class Welcome:
     exports: list[str]
     most_points: int
     upload_bytes: int
+    offers: list[str]
+    """Of `OFFERS`: what can be asked for besides answers and files."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -41,6 +41,8 @@ __all__ = ["Machine", "TrainingResult", "train"]
 
 _RECORD_EVERY = 20
 """Steps between rows of steps.csv."""
+_FEWEST_RECORDS = 20
+"""Of a short run, whose steps are kept more often."""
 
 _BROKEN_STEPS = 3
 """More steps than this in a row without a finite gradient end the run."""
@@ -161,7 +163,8 @@ class _Run:
             clock = time.perf_counter()
             for batch, failures in self._batches():
                 self._count(failures, watch)
-                recorded = self.step == 0 or (self.step + 1) % _RECORD_EVERY == 0
+                every = max(min(_RECORD_EVERY, recipe.steps // _FEWEST_RECORDS), 1)
+                recorded = self.step == 0 or (self.step + 1) % every == 0
                 numbers = self._learn(batch, detailed=recorded)
                 if self.broken:
                     about = ", ".join(batch.names)
@@ -205,7 +208,7 @@ class _Run:
             batch_sampler=order,
             num_workers=self.machine.workers,
             collate_fn=collate_fetched,
-            worker_init_fn=_one_thread,
+            worker_init_fn=_serve,
             prefetch_factor=4 if self.machine.workers else None,
         )
         yield from loader
@@ -320,8 +323,11 @@ def _fabric(machine: Machine) -> Any:
     )
 
 
-def _one_thread(worker: int) -> None:
+def _serve(worker: int) -> None:
+    """A process that loads data: who is asked to stop is the run, which ends its helpers when it is done."""
     torch.set_num_threads(1)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, signal.SIG_IGN)
 
 
 class _Stop:

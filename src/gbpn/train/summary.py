@@ -19,6 +19,9 @@ td, th { padding: .2rem .8rem; text-align: right; border-bottom: 1px solid #ddd 
 pre { background: #f6f6f6; padding: 1rem; overflow-x: auto }
 """
 
+_SHORT = 20
+"""Points below which a curve shows each of them."""
+
 
 def write_summary(folder: RunFolder, recipe: Recipe) -> None:
     """`summary.html` in the run folder, readable offline."""
@@ -43,7 +46,9 @@ def write_summary(folder: RunFolder, recipe: Recipe) -> None:
 
 def _sentence(recipe: Recipe, validations: list[dict[str, str]]) -> str:
     scored = [(float(row["rmse"]), row["step"]) for row in validations if row.get("rmse")]
-    model = f"{recipe.model} on {recipe.dataset}, {recipe.steps} steps of {recipe.batch} samples"
+    tuned = f"{recipe.start_from}, tuned" if recipe.start_from else recipe.model
+    samples = "one sample" if recipe.batch == 1 else f"{recipe.batch} samples"
+    model = f"{tuned} on {recipe.dataset}, {recipe.steps} steps of {samples}"
     if not scored:
         return f"{model}; not validated yet."
     best, step = min(scored)
@@ -63,7 +68,10 @@ def _curves(folder: Path) -> bytes:
         strict=True,
     ):
         points = [(int(row["step"]), float(row[name])) for row in rows if row.get(name)]
-        axis.plot(*zip(*points, strict=True) if points else ([], []), linewidth=1.2)
+        few = len(points) < _SHORT  # a line through one or two points is not seen
+        axis.plot(
+            *zip(*points, strict=True) if points else ([], []), linewidth=1.2, marker="o" if few else ""
+        )
         axis.set(xlabel="step", title=label)
         axis.grid(alpha=0.3)
     file = io.BytesIO()

@@ -69,15 +69,13 @@ class Assembly:
         metres."""
         p = np.asarray(corners, np.float64).reshape(-1, 4, 3)
         if coordinates is None:
-            across = np.linalg.norm(p[:, 1] - p[:, 0], axis=1) / tile
-            up = np.linalg.norm(p[:, 3] - p[:, 0], axis=1) / tile
-            zero = np.zeros_like(up)
-            coordinates = np.stack(
-                [np.stack(pair, -1) for pair in ((zero, zero), (across, zero), (across, up), (zero, up))], 1
-            )
+            coordinates = np.zeros((len(p), 4, 2))
+            coordinates[:, 1:3, 0] = _length(p[:, 1] - p[:, 0])[:, None] / tile
+            coordinates[:, 2:, 1] = _length(p[:, 3] - p[:, 0])[:, None] / tile
         if normals is None:
-            facing = np.cross(p[:, 2] - p[:, 0], p[:, 3] - p[:, 1])
-            facing /= np.maximum(np.linalg.norm(facing, axis=1, keepdims=True), 1e-12)
+            a, b = p[:, 2] - p[:, 0], p[:, 3] - p[:, 1]
+            facing = a[:, [1, 2, 0]] * b[:, [2, 0, 1]] - a[:, [2, 0, 1]] * b[:, [1, 2, 0]]
+            facing /= np.maximum(_length(facing)[:, None], 1e-12)
             normals = np.repeat(facing[:, None], 4, axis=1)
         order = np.array([[0, 1, 2], [0, 2, 3]])
         coordinates = np.broadcast_to(coordinates, (len(p), 4, 2))
@@ -102,11 +100,17 @@ class Assembly:
         half = np.asarray(halves, np.float64).reshape(-1, 3)
         count = max(len(centre), len(half))
         corners = _BOX[None] * np.broadcast_to(half, (count, 3))[:, None, None]  # [B, 6, 4, 3]
+        facing = _BOX_FACING
         if turn:
-            corners = corners @ turning(turn).T
+            corners, facing = corners @ turning(turn).T, facing @ turning(turn).T
         corners = corners + np.broadcast_to(centre, (count, 3))[:, None, None]
         materials = np.broadcast_to(np.asarray(material, np.int32), count)
-        self.quads(corners.reshape(-1, 4, 3), np.repeat(materials, 6), tile=tile)
+        self.quads(
+            corners.reshape(-1, 4, 3),
+            np.repeat(materials, 6),
+            tile=tile,
+            normals=np.tile(np.repeat(facing[:, None], 4, axis=1), (count, 1, 1)),
+        )
 
     def loft(
         self,
@@ -264,6 +268,11 @@ class Assembly:
         )
 
 
+def _length(vectors: np.ndarray) -> np.ndarray:
+    """[N] of [N, 3]."""
+    return np.asarray(np.sqrt(np.einsum("ni,ni->n", vectors, vectors)))
+
+
 def _grid_normals(points: np.ndarray) -> np.ndarray:
     """[S, R, 3]: unit normals of a grid by central differences; closed grids are smooth across their seam."""
     p = points
@@ -272,7 +281,7 @@ def _grid_normals(points: np.ndarray) -> np.ndarray:
     down[0], down[-1] = p[1] - p[0], p[-1] - p[-2]
     right = np.empty_like(p)
     right[:, 1:-1] = p[:, 2:] - p[:, :-2]
-    if p.shape[1] > 2 and np.allclose(p[:, 0], p[:, -1]):
+    if p.shape[1] > 2 and float(np.abs(p[:, 0] - p[:, -1]).max()) < 1e-6:
         right[:, 0] = right[:, -1] = p[:, 1] - p[:, -2]
     else:
         right[:, 0], right[:, -1] = p[:, 1] - p[:, 0], p[:, -1] - p[:, -2]
@@ -299,3 +308,4 @@ def _box_faces() -> np.ndarray:
 
 
 _BOX = _box_faces()
+_BOX_FACING = _BOX.mean(axis=1)

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib import import_module
-from importlib.util import find_spec
-from typing import Any
 
 import numpy as np
 
@@ -43,20 +40,17 @@ class Kind:
     """Stored depth is metres times this, in 16 bits."""
     sensors: tuple[str, ...]
     """Those that look on unless others are named."""
+    views: int
+    """Frames of one world unless told otherwise: so many that drawing takes longer than building."""
     modelled: bool
     """Whether there is nothing to build without the models of others, even if only CC0 is allowed."""
-    module: str
-    """Where it is built."""
 
 
 def kind_named(name: str) -> Kind:
-    """One of KINDS; raises where this version has none of that name."""
+    """One of KINDS; raises for other names."""
     if name not in KINDS:
         raise InputError(f"kind must be one of {', '.join(KINDS)}; got {name!r}")
-    kind = KINDS[name]
-    if find_spec(kind.module) is None:
-        raise InputError(f"this version of gbpn draws no {name} yet: --kind streets")
-    return kind
+    return KINDS[name]
 
 
 def _street(seed: int, number: int, stock: Stock | None) -> Place:
@@ -74,14 +68,18 @@ def _street(seed: int, number: int, stock: Stock | None) -> Place:
 
 
 def _room(seed: int, number: int, stock: Stock | None) -> Place:
-    made: Any = import_module("gbpn.worlds.rooms.room")
-    viewing: Any = import_module("gbpn.worlds.rooms.viewing")
-    room = made.build(seed, number, stock)
+    from gbpn.worlds.rooms.room import build
+    from gbpn.worlds.rooms.viewing import viewpoint
+
+    room = build(seed, number, stock)
     return Place(
         scene=room.scene,
-        look=lambda tracer, rng, width, height: viewing.viewpoint(room, tracer, rng, width, height),
+        look=lambda tracer, rng, width, height: viewpoint(room, tracer, rng, width, height),
         through_air=lambda radiance, depth: radiance,
-        facts={},
+        facts={
+            "room": room.kind,
+            "light": f"{room.when.day.weather}, lamps {'lit' if room.when.lamps else 'out'}",
+        },
     )
 
 
@@ -91,16 +89,16 @@ KINDS = {
         build=_room,
         depth_scale=2000.0,
         sensors=("kinect",),
+        views=2,
         modelled=True,
-        module="gbpn.worlds.rooms",
     ),
     "streets": Kind(
         name="streets",
         build=_street,
         depth_scale=256.0,
         sensors=("lidar_64",),
+        views=3,
         modelled=False,
-        module="gbpn.worlds.streets",
     ),
 }
 """Kinds of worlds by name."""

@@ -3,7 +3,7 @@
 FOLDER/meta.json             settings, depth_scale, role
 FOLDER/color/000123.jpg      written last: a frame that has its picture is complete
 FOLDER/depth/000123.png      exact, 16 bits
-FOLDER/camera/000123.json    K, pose (camera to world), world, what was drawn by lot, models used
+FOLDER/camera/000123.json    K, pose (camera to world), world, what is seen, models used
 FOLDER/<sensor>/000123.png
 FOLDER/CREDITS.md            every model in these worlds, whose it is, and under which licence
 """
@@ -54,7 +54,7 @@ class PoolScene:
         meta = self._meta()
         if path.is_file():
             before = _settings(path)
-            changed = [key for key, value in meta["drawn"].items() if before.get(key) != value]
+            changed = [key for key, value in meta["drawn"].items() if before.get(key, False) != value]
             if changed:
                 told = "; ".join(
                     f"{key} {before.get(key)} there, {meta['drawn'][key]} here" for key in changed
@@ -88,12 +88,21 @@ class PoolScene:
         camera = {
             "K": np.round(frame.view.intrinsics, 6).tolist(),
             "pose": np.round(frame.view.pose, 9).tolist(),
-            "world": frame.number // self.wanted.views,
+            "world": self.wanted.world_of(frame.number),
             **frame.facts,
+            "seen": frame.seen,
             "models": list(frame.credits),
         }
         write_text(self.folder / "camera" / f"{name}.json", json.dumps(camera))
         write_bytes(self.folder / "color" / f"{name}.jpg", jpeg(frame.image, frame.quality))
+
+    def path(self, folder: str, number: int) -> Path:
+        """The file of a frame in one of the folders of pictures."""
+        return self.folder / folder / f"{_name(number)}.{'jpg' if folder == 'color' else 'png'}"
+
+    def map_folders(self) -> set[str]:
+        """Folders of depth maps and the like."""
+        return {path.name for path in self.folder.iterdir() if path.is_dir()} - {"camera", "color"}
 
     def camera(self, number: int) -> dict[str, Any]:
         """What `camera/` says of a frame."""

@@ -128,7 +128,7 @@ class Shader:
         small = self._round(points, asked, seed + 1009)
         spare_small = np.empty_like(small)
         normal, place = points.normal[asked], points.place[asked]
-        for step in (1, 2, 4):
+        for step in (1, 2, 4, 8):
             smoothed(small, normal, place, rows, columns, step, np.float32(15), spare_small)
             small, spare_small = spare_small, small
         enlarged(small, rows, columns, stride, points.normal, points.place, height, width, spare)
@@ -252,7 +252,7 @@ class Shader:
         if not (spread & (layers.shine[:, 1] > 0)).any():
             return
         even, spare = np.minimum(layers.shine, 2.0), np.empty_like(layers.shine)
-        for step in (1, 2, 3):
+        for step in (1, 2, 5):
             smoothed(even, points.normal, points.place, height, width, step, np.float32(60), spare)
             even, spare = spare, even
         layers.shine[spread] = even[spread]

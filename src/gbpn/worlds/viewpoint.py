@@ -4,6 +4,7 @@ sequences."""
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -72,16 +73,29 @@ def drawn_intrinsics(rng: np.random.Generator, width: int, height: int) -> np.nd
 
 
 def handheld(
-    start: Viewpoint, rng: np.random.Generator, frames: int, *, speed: float = 0.02, turn: float = 0.012
+    start: Viewpoint,
+    rng: np.random.Generator,
+    frames: int,
+    *,
+    speed: float = 0.02,
+    turn: float = 0.012,
+    free: Callable[[np.ndarray, np.ndarray], bool] = lambda place, step: True,
 ) -> list[Viewpoint]:
-    """A short sequence from `start`: `speed` metres and `turn` radians a frame, changing smoothly."""
+    """A short sequence from `start`: `speed` metres and `turn` radians a frame, changing smoothly.
+
+    Where a step [3] from a place [3] in the world is not `free`, it is left out and the walk turns back.
+    """
     out = [start]
     velocity = rng.normal(size=6)
     for _ in range(frames - 1):
         velocity = 0.9 * velocity + 0.45 * rng.normal(size=6)
         move, spin = velocity[:3] * speed, velocity[3:] * turn * np.array([1.0, 1.0, 0.4])
         pose = out[-1].pose.copy()
-        pose[:3, 3] += pose[:3, :3] @ (move * [1, 0.5, 1])
+        step = pose[:3, :3] @ (move * [1, 0.5, 1])
+        if free(pose[:3, 3], step):
+            pose[:3, 3] += step
+        else:
+            velocity[:3] *= -1
         pose[:3, :3] = pose[:3, :3] @ _rotation(spin)
         out.append(replace(start, pose=pose))
     return out

@@ -217,6 +217,16 @@ def shelves(
         )
         if rng.random() < 0.75:
             into.boxes([[0, depth / 2 - 0.004, high / 2]], [[width / 2, 0.004, high / 2]], wood, tile=0.9)
+        if rng.random() < 0.12:  # behind glass
+            y, panes = -depth / 2 - 0.006, 2 if width > 0.7 else 1
+            edges = np.linspace(-width / 2, width / 2, panes + 1)
+            for a, b in itertools.pairwise(edges):
+                corners = [[a, y, 0.05], [b, y, 0.05], [b, y, high], [a, y, high]]
+                into.quads(np.array([corners]), palette.pane())
+                for x in (a + 0.02, b - 0.02):
+                    into.boxes(
+                        [[x, y, (high + 0.05) / 2]], [[0.02, 0.006, (high - 0.05) / 2]], wood, tile=0.9
+                    )
         if width > 0.95:
             into.boxes([[0, 0, high / 2]], [[0.009, depth / 2 - 0.01, high / 2 - 0.02]], wood, tile=0.9)
     tops: list[Top] = []

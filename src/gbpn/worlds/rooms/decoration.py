@@ -32,7 +32,7 @@ class Decorator:
         rng = self.rng
         plain = rng.random() < 0.2
         for k, wall in enumerate(self.layout.walls):
-            for _ in range(int(rng.poisson(0.25 if plain else 1.1))):
+            for _ in range(int(rng.poisson(0.25 if plain else 1.5))):
                 self._picture(k, kind)
             if rng.random() < 0.22 and kind not in ("corridor", "bathroom"):
                 self._wall_shelf(k)
@@ -277,6 +277,18 @@ class Decorator:
         )
         s, high = float(rng.uniform(0.02, 0.3)), float(rng.uniform(0.86, 0.92))
         end = wall.length * fill
+        if rng.random() < 0.65 and not any(hole.low < 1.4 and hole.start < end for hole in wall.openings):
+            tiles = self.palette.cover("wall_tile", roughness=0.25, mirror=0.04)
+            into = Assembly("tiles")
+            a, b = s, min(end + 0.3, wall.length)
+            corners = [
+                wall.at(a, high, 0.006),
+                wall.at(b, high, 0.006),
+                wall.at(b, 1.42, 0.006),
+                wall.at(a, 1.42, 0.006),
+            ]
+            into.quads(np.array([corners]), tiles, tile=self.palette.tile("wall_tile"))
+            self.layout.builder.add(into.mesh())
         above = rng.random() < 0.8
         while s < end:
             role = rng.random()

@@ -24,7 +24,7 @@ class Fitter:
         self.layout, self.models, self.palette, self.rng = layout, models, palette, rng
         self.clutter = Clutter(layout, models, palette, rng)
         self.decorator = Decorator(layout, models, palette, rng)
-        self.mess = float(rng.choice([0.5, 1.0, 1.0, 1.8, 3.0]))
+        self.mess = float(rng.choice([0.6, 1.0, 1.4, 2.0, 3.2]))
         """How much lies about."""
 
     def _model(self, role: str, own: Callable[[], Piece], chance: float = 0.75, limit: float = 9.0) -> Piece:
@@ -168,6 +168,8 @@ class Fitter:
             "storage": ("shelf", "storage thing", "storage thing", "exercise", "cupboard"),
         }[kind]
         for _ in range(int(self._uniform(0.35, 0.8) * float(np.prod(2 * self.layout.half))) + 2):
+            if self.layout.crowded:
+                break
             what = extra[int(self.rng.integers(len(extra)))]
             if what == "shelf":
                 self._shelves(1, "books" if kind in ("living", "study", "office", "bedroom") else "boxes")

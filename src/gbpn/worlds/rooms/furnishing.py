@@ -353,6 +353,8 @@ class Furnisher(Fitter):
     def _classroom(self) -> None:
         layout, rng = self.layout, self.rng
         chair = self._chair(0.5)
+        if len(chair.mesh) > 4000:  # times forty
+            chair = self._chair(0.0)
         table = self._table((1.1, 1.4), (0.5, 0.65), 0.72)
         x, y = layout.half
         aisle = self._uniform(0.5, 0.9)

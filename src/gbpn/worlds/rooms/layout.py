@@ -11,6 +11,7 @@ from gbpn.worlds.scene import Mesh, SceneBuilder
 
 __all__ = ["Hole", "Layout", "Piece", "Placed", "Top", "Wall"]
 
+_MOST_TRIANGLES = 180_000
 Top = tuple[float, float, float, float, float, float]
 """A level place for things: x0, x1, y0, y1, z of a piece's own coordinates, and the height that is free."""
 
@@ -111,6 +112,11 @@ class Layout:
         self.taken: list[tuple[float, float, float, float, float]] = []
         """x, y, half sides and height of what stands on the floor."""
         self.placed: list[Placed] = []
+
+    @property
+    def crowded(self) -> bool:
+        """Whether so many triangles are there that small things are left out."""
+        return sum(len(mesh) for mesh in self.builder.meshes) > _MOST_TRIANGLES
 
     def free(self, x: float, y: float, hx: float, hy: float, pad: float = 0.02) -> bool:
         """Whether an upright rectangle of half sides is inside the room and touches nothing."""

@@ -19,7 +19,7 @@ __all__ = ["Hours", "ceiling_lamps", "daylight_through_windows", "hours"]
 
 _DAYS = 40
 """Different skies; rooms share them."""
-_DAY_BY_LAMP = 2.0
+_DAY_BY_LAMP = 3.2
 """How much brighter daylight is here than the unit in which lamps are given."""
 
 
@@ -70,7 +70,7 @@ def daylight_through_windows(layout: Layout, when: Hours, rng: np.random.Generat
     if day.sun is not None and rng.random() < 0.75:
         sun = day.sun
         layout.builder.lights.append(
-            Light.sun(sun.direction, np.asarray(sun.radiance) * strength * 0.5, spread=0.008)
+            Light.sun(sun.direction, np.asarray(sun.radiance) * strength * 0.5, spread=0.0045)
         )
     sky = tuple(float(value) * strength for value in day.sky)
     ground = tuple(0.25 * value for value in sky)
@@ -95,7 +95,7 @@ def ceiling_lamps(
     kind = str(rng.choice(["model", "globe", "disc", "spots"]))
     piece = models.piece("ceiling lamp") if kind == "model" else None
     power = (
-        float(np.exp(rng.normal(0, 0.3))) * 0.55 * float(np.prod(layout.half)) * (1.0 if when.lamps else 0.0)
+        float(np.exp(rng.normal(0, 0.3))) * 0.9 * float(np.prod(layout.half)) * (1.0 if when.lamps else 0.0)
     )
     for px, py in places:
         if kind == "spots":
@@ -132,7 +132,7 @@ def _panels(
     """Luminous tiles or tubes in rows."""
     x, y = layout.half
     into = Assembly("lamp")
-    glow = palette.paint((0.9, 0.9, 0.88), emission=4.0 if when.lamps else 0.0)
+    glow = palette.paint((0.9, 0.9, 0.88), emission=5.0 if when.lamps else 0.0)
     half = (0.3, 0.3) if rng.random() < 0.5 else (0.07, 0.6)
     columns, rows = max(1, round(2 * x / 2.2)), max(1, round(2 * y / 2.2))
     for px in (np.arange(columns) + 0.5) / columns * 2 * x - x:
@@ -140,7 +140,7 @@ def _panels(
             z = layout.height - 0.012
             into.boxes([[px, py, z]], [[half[0], half[1], 0.01]], glow)
             if when.lamps:
-                power = 0.4 * 4 * x * y / (columns * rows) * float(rng.uniform(0.85, 1.1))
+                power = 0.64 * 4 * x * y / (columns * rows) * float(rng.uniform(0.85, 1.1))
                 radiance = colour * power / (4 * half[0] * half[1]) * 0.35
                 corner = (px - half[0], py - half[1], z - 0.02)
                 layout.builder.lights.append(
@@ -160,7 +160,7 @@ def _spots(
 ) -> None:
     """Three small lamps on a rail."""
     into = Assembly("lamp")
-    metal, glow = palette.metal(), palette.paint((0.95, 0.9, 0.8), emission=5.0 if lit else 0.0)
+    metal, glow = palette.metal(), palette.paint((0.95, 0.9, 0.8), emission=6.0 if lit else 0.0)
     z = layout.height
     into.boxes([[place[0], place[1], z - 0.02]], [[0.4, 0.02, 0.02]], metal)
     for dx in (-0.35, 0.0, 0.35):
@@ -190,7 +190,7 @@ def _hung(
         return piece.size[2] + 0.02
     into = Assembly("lamp")
     red, green, blue = (float(v) for v in 0.9 * colour / colour.max())
-    glow = palette.paint((red, green, blue), emission=3.0 if lit else 0.05)
+    glow = palette.paint((red, green, blue), emission=4.5 if lit else 0.05)
     if rng.random() < 0.5:
         into.ellipsoids([[x, y, layout.height - 0.03]], [[0.19, 0.19, 0.08]], glow, detail=8)
         layout.builder.add(into.mesh())

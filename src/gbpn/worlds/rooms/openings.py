@@ -292,6 +292,9 @@ def next_room(
             ]
         )
         into.quads(corners, picture, coordinates=np.array([[0, 0], [1, 0], [1, 1], [0, 1.0]]))
+    if rng.random() < 0.25 and deep > 2.2:
+        _stairs(into, wall, hole, style, palette, (deep, high))
+        return
     for _ in range(int(rng.integers(0, 3))):
         wide, tall = float(rng.uniform(0.3, 1.0)), float(rng.uniform(0.4, 1.9))
         s = float(rng.uniform(a, max(a + 0.01, b - wide)))
@@ -302,3 +305,29 @@ def next_room(
             (-deep, -deep + float(rng.uniform(0.25, 0.5))),
             palette.wooden_or_lacquered(),
         )
+
+
+def _stairs(
+    into: Assembly, wall: Wall, hole: Hole, style: Style, palette: Interior, room: tuple[float, float]
+) -> None:
+    """A flight that rises away from a passage, with balusters at one side."""
+    into.next_thing("stairs")
+    (deep, high), metal = room, palette.metal()
+    a, b = hole.start - 0.1, hole.end + 0.1
+    count = min(int((deep - 0.7) / 0.27), int(high / 0.18))
+    for k in range(count):
+        out = 0.7 + 0.27 * k
+        bar(
+            into,
+            wall,
+            (a, b, 0.0, 0.18 * (k + 1)),
+            (-out - 0.27, -out),
+            style.trim if k % 2 else style.floor[0],
+        )
+        foot, top = (
+            wall.at(a + 0.04, 0.18 * (k + 1), -out - 0.13),
+            wall.at(a + 0.04, 0.18 * (k + 1) + 0.9, -out - 0.13),
+        )
+        into.tubes(np.array([[foot, top]]), 0.009, metal, sides=5)
+    ends = wall.at(a + 0.04, 1.06, -0.7), wall.at(a + 0.04, 0.18 * count + 0.9, -0.7 - 0.27 * count)
+    into.tubes(np.array([ends]), 0.02, metal, sides=6)

@@ -75,7 +75,7 @@ def picture(kind: str, number: int) -> npt.NDArray[np.uint8]:
 def _plaster(rng: np.random.Generator, number: int) -> np.ndarray:
     """Nearly white: the wall's own colour multiplies it."""
     rough = (0.004, 0.008, 0.012, 0.02, 0.03, 0.012)[number % 6]
-    shade = 1 + 0.012 * noise(rng, low=1, fall=1.6) + rough * noise(rng, low=30, fall=0.2)
+    shade = 1 + 0.007 * noise(rng, low=1, fall=1.6) + rough * noise(rng, low=30, fall=0.2)
     return tinted(np.array([0.95, 0.95, 0.94]), shade)
 
 
@@ -187,7 +187,8 @@ def _parquet(rng: np.random.Generator, number: int) -> np.ndarray:
 def _floor_tile(rng: np.random.Generator, number: int) -> np.ndarray:
     n = int(rng.choice([3, 4, 4, 5, 8]))
     shade, joint = slabs(rng, n, n, 0.0, rng.uniform(0.5, 1.0), 0.02)
-    base = hsv(rng.choice([0.08, 0.1, 0.6, 0.05]), rng.uniform(0, 0.25), rng.uniform(0.35, 0.88))
+    hue = rng.choice([0.08, 0.1, 0.6, 0.05])
+    base = hsv(hue, rng.uniform(0, 0.06 if hue == 0.6 else 0.22), rng.uniform(0.35, 0.88))
     surface = tinted(base, shade * (1 + 0.04 * noise(rng, low=2, fall=1.1)))
     if number % 3 == 0:  # chequered
         n = n + n % 2
@@ -213,7 +214,7 @@ def _wall_tile(rng: np.random.Generator, number: int) -> np.ndarray:
 
 
 def _carpet(rng: np.random.Generator, number: int) -> np.ndarray:
-    base = hsv(rng.choice([0.1, 0.08, 0.6, 0.0, 0.3]), rng.uniform(0.02, 0.35), rng.uniform(0.25, 0.75))
+    base = hsv(rng.choice([0.1, 0.08, 0.6, 0.0, 0.1]), rng.uniform(0.02, 0.28), rng.uniform(0.25, 0.75))
     shade = 1 + 0.02 * noise(rng, low=1, fall=1.3) + rng.uniform(0.03, 0.09) * noise(rng, low=40, fall=0.1)
     if number % 4 == 1:  # of an office: squares by turns
         shade = shade * (1 + 0.05 * (((X * 2).astype(int) + (Y * 2).astype(int)) % 2))
@@ -244,7 +245,9 @@ def _fabric(rng: np.random.Generator, number: int) -> np.ndarray:
     elif kind == 8:
         mix = prints.blossoms(rng, int(rng.integers(8, 24)), 0.06)
     else:
-        mix = np.clip(0.5 + 0.8 * noise(rng, low=2, fall=1.6), 0, 1).round(0)
+        n = int(rng.integers(6, 14))  # herringbone
+        slant = np.where((X * n).astype(int) % 2, X * n + Y * 40, Y * 40 - X * n)
+        mix = 0.5 * (slant % 1 < 0.5)
     return np.asarray((base + (other - base) * mix[..., None]) * weave[..., None])
 
 

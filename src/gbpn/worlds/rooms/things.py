@@ -24,13 +24,13 @@ class Clutter:
 
     def on(self, placed: Placed, roles: Sequence[str], amount: float) -> None:
         """On each top of a piece about `amount` things a square metre, at least now and then one."""
-        for top in placed.piece.tops:
+        for top in placed.piece.tops if not self.layout.crowded else ():
             area = (top[1] - top[0]) * (top[3] - top[2])
             self._strew(placed, top, roles, int(self.rng.poisson(max(0.4, amount * area))))
 
     def fill(self, placed: Placed, kind: str) -> None:
         """Shelves full of books, boxes, or things one after the other."""
-        for top in placed.piece.tops:
+        for top in placed.piece.tops if not self.layout.crowded else ():
             mood = self.rng.random()
             if kind == "books" and mood < 0.6:
                 self._books(placed, top, float(self.rng.uniform(0.4, 1.0)))
@@ -76,28 +76,26 @@ class Clutter:
 
     def _books(self, placed: Placed, top: Top, share: float) -> None:
         """A row of upright books of many sizes, some leaning at its end."""
-        into, rng = Assembly("books"), self.rng
+        rng = self.rng
         x, end = top[0], top[0] + share * (top[1] - top[0])
         limit = min(top[5] * 0.95, 0.34)
-        back = top[3] if rng.random() < 0.5 else top[2] + 0.24
+        back = top[3] if rng.random() < 0.5 else min(top[2] + 0.24, top[3])
+        rows: list[tuple[float, float, float, float, float, float]] = []
+        covers: list[int] = []
         while x < end and limit > 0.12:
             thick = float(rng.uniform(0.012, 0.05))
             tall, deep = float(rng.uniform(0.55, 1.0)) * limit, float(rng.uniform(0.11, 0.2))
             if rng.random() < 0.5:
-                cover = self.palette.paint(self.palette.pick(CLOTHS, 0.4))
+                covers.append(self.palette.paint(self.palette.pick(CLOTHS, 0.4)))
             else:
-                cover = self.palette.cover("label", (0.75, 0.75, 0.75))
-            y = min(back, top[3]) - deep / 2
-            into.boxes(
-                [[x + thick / 2, y, top[4] + tall / 2]],
-                [[thick / 2 - 0.0006, deep / 2, tall / 2]],
-                cover,
-                tile=0.4,
-            )
-            x += thick
-            if rng.random() < 0.03:
-                x += rng.uniform(0.03, 0.15)
-        if len(into.names) and x > top[0]:
+                covers.append(self.palette.cover("label", (0.75, 0.75, 0.75)))
+            middle = x + thick / 2, back - deep / 2, top[4] + tall / 2
+            rows.append((*middle, thick / 2 - 0.0006, deep / 2, tall / 2))
+            x += thick + (float(rng.uniform(0.03, 0.15)) if rng.random() < 0.03 else 0.0)
+        if rows:
+            into = Assembly("books")
+            table = np.array(rows)
+            into.boxes(table[:, :3], table[:, 3:], np.array(covers), tile=0.4)
             self.layout.builder.add(into.mesh().moved((placed.x, placed.y, placed.z), placed.yaw))
 
     def _row(self, placed: Placed, top: Top) -> None:
@@ -352,12 +350,18 @@ def plant(palette: Interior, rng: np.random.Generator, high: float) -> Piece:
     out = length[:, None] * np.sin(lean[:, None] * (0.4 + t)) * t
     rise = length[:, None] * np.cos(lean[:, None] * (0.3 + 1.2 * t)) * t
     half = wide[:, None] * np.sin(np.pi * (0.06 + 0.92 * t)) ** 0.8
-    for k in range(count):
-        c, s = math.cos(turn[k]), math.sin(turn[k])
-        middle = np.stack([c * out[k], s * out[k], rise[k]], 1) + start[k]
-        side = np.array([-s, c, 0]) * half[k][:, None]
-        points = np.stack([middle - side, middle + side * 0 - [0, 0, 0.15 * wide[k]], middle + side])
-        coordinates = np.stack(np.broadcast_arrays(np.array([0, 0.5, 1])[:, None], t[0][None]), -1)
-        into.loft(points, leaf, coordinates=coordinates)
+    c, s = np.cos(turn)[:, None], np.sin(turn)[:, None]
+    middle = np.stack([c * out, s * out, rise], -1) + start[:, None]  # [leaves, 6, 3]
+    side = np.stack(np.broadcast_arrays(-s * half, c * half, 0 * half), -1)
+    dent = np.stack(np.broadcast_arrays(0.0, 0.0, 0.15 * wide[:, None] + 0 * half), -1)
+    rows = np.stack([middle - side, middle - dent, middle + side], 1)  # [leaves, 3, 6, 3]
+    u, v = np.broadcast_arrays(np.array([0, 0.5, 1])[:, None], t)
+    places = np.broadcast_to(np.stack([u, v], -1), (count, 3, 6, 2))
+
+    def cells(grid: np.ndarray) -> np.ndarray:
+        four = [grid[:, :-1, :-1], grid[:, 1:, :-1], grid[:, 1:, 1:], grid[:, :-1, 1:]]
+        return np.stack(four, 3).reshape(-1, 4, grid.shape[-1])
+
+    into.quads(cells(rows), leaf, coordinates=cells(places))
     spread = float(min(0.6, 1.2 * length.max()))
     return Piece(name="plant", mesh=into.mesh(), size=(spread, spread, high))

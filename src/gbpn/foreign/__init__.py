@@ -1,0 +1,1 @@
+"""Depth maps of other networks: their fit to the measurements, and how far they are believed."""
