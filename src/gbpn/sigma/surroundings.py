@@ -14,6 +14,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from gbpn.measurements.validity import measured
+
 __all__ = ["CELL", "FEATURES", "HIDDEN", "Array", "doubt", "factors", "features", "grey", "sound"]
 
 Array = np.ndarray
@@ -103,7 +105,7 @@ def features(mean: Array, precision: Array, log_std: Array, sparse: Array, pictu
     """
     from scipy.ndimage import distance_transform_edt, maximum_filter, minimum_filter, uniform_filter
 
-    depths = np.log(sparse[sparse > 0])
+    depths = np.log(sparse[measured(sparse)])
     middle = np.median(depths)
     near, far = np.quantile(depths, (0.02, 0.98))
     known = np.isfinite(mean) & (mean > 0)
