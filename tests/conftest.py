@@ -135,6 +135,7 @@ LONG = (
     "export/test_onnx.py",
     "export/test_torch_export.py",
     "predict/test_real_reconstruction.py",
+    "native/test_arm.py",
     "runtime/test_runtime.py",
     "scale/test_page.py",
     "scale/test_ray.py",

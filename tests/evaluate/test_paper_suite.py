@@ -42,6 +42,7 @@ def test_the_paper_in_one_command(tmp_path: Path, weights: Path) -> None:
     assert list(parts) == [part.title for part in PARTS]
     done = parts.pop("Table 3: VOID")
     assert not done["skipped"]
+    assert done["frames"].startswith("Here: 1 frame of void_release. In the paper: ")
     printed = {
         (row["setting"]["points"]): row for row in published.beside("main", "void") if row["method"] == "GBPN"
     }

@@ -296,6 +296,6 @@ def test_large_pictures_are_reduced_and_keep_their_points(server: Server) -> Non
         )  # fmt: skip
     height, width = message.picture.shape[:2]
     assert height * width <= 640 * 480
-    assert any("reduced" in notice for notice in message.notices)
+    assert any("completed at" in notice for notice in message.notices)
     assert sorted(message.depth.tolist()) == [2.0, 3.0]
     assert abs(message.intrinsics[0] - 1000 * width / 1200) < 1

@@ -60,7 +60,7 @@ function status(state: Readonly<State>): [string, string] {
   if (state.connection !== "open") return [state.reason, "bad"];
   if (state.download) {
     const [done, total] = [state.download.done, state.download.total].map((bytes) => (bytes / 1e6).toFixed(1));
-    return [`downloading networks, once: ${done} of ${total} MB`, "busy"];
+    return [`${done} of ${total} MB: networks, downloaded once`, "busy"];
   }
   if (state.loading) return [`${state.loading} …`, "busy"];
   if (state.ahead > 0) return [`waiting: ${state.ahead} ahead`, "busy"];

@@ -18,6 +18,7 @@ from gbpn.cli import (
     eval,
     export,
     info,
+    look,
     merge,
     project,
     studio,
@@ -52,6 +53,7 @@ gbpn complete drive.mcap --image /cam/image --points /lidar/points
 _START, _USE, _MODELS = "Start here", "Points, clouds, other programs", "Models"
 
 app.command("demo", rich_help_panel=_START)(demo.demo)
+app.command("look", rich_help_panel=_START)(look.look)
 app.command("complete", rich_help_panel=_START, epilog=_EXAMPLES)(complete.complete)
 app.command("studio", rich_help_panel=_START)(studio.studio)
 app.command("doctor", rich_help_panel=_START)(doctor.doctor)

@@ -9,6 +9,7 @@ import typer
 
 from gbpn.cli import arguments, options
 from gbpn.cli.how_options import USUAL, with_how
+from gbpn.cli.look import suggestion
 from gbpn.cli.merge import merge_completed, require_merging
 from gbpn.cli.outcomes import plain, tell, tell_change
 from gbpn.errors import GbpnError, InputError
@@ -101,7 +102,10 @@ def complete(
     pairing = _pairing(pair, by_order, tolerance)
     if merge is not None:
         require_merging(merge, image, sparse, elsewhere=distributed is not None)
-    arguments.require_first_frame(image, sparse, scale, output=output, points=points, pairing=pairing)
+    try:
+        arguments.require_first_frame(image, sparse, scale, output=output, points=points, pairing=pairing)
+    except InputError as error:
+        raise InputError(suggestion(image, sparse, error)) from error
     import warnings
     from contextlib import ExitStack
 
@@ -169,7 +173,10 @@ def complete(
             return
         folder = Path(output)
         topics = (image_topic, points, camera_info, tf, deskew) if recorded else None
-        video, frames = _frames(opened, image, sparse, sensor, topics, pairing, tolerance, points)
+        try:
+            video, frames = _frames(opened, image, sparse, sensor, topics, pairing, tolerance, points)
+        except InputError as error:
+            raise InputError(suggestion(image, sparse, error)) from error
         if how.stream and workers > 1:
             raise InputError("--stream takes frames one after the other: with --workers 1")
         run = Run(

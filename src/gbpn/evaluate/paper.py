@@ -96,6 +96,8 @@ PARTS = (
 )
 """In the paper's order; table 4 is the network itself, which docs/reproducing.md holds against its code."""
 
+_BESIDE = ("linear", "gbp_handmade")
+"""Baselines that run along where no method was named: quick ones."""
 _PLACES = {"nyuv2": ("nyudepthv2", "nyuv2"), "kitti": ("kitti",), "void": ("void_release", "void")}
 """Folders under a root of several datasets."""
 _POOLED = {"nyuv2": "nyuv2/test_public", "kitti": "kitti"}
@@ -154,14 +156,15 @@ def _found(request: Request, family: str) -> tuple[str, str] | str:
 def perform_paper(request: Request, console: Console) -> list[dict[str, Any]]:
     """All parts, each a report of its own under `parts/`, and one page; returns what became of each."""
     data = find_data(request)
-    request = replace(request, weights=request.weights or ("default",))
+    request = replace(request, weights=request.weights or ("default",), methods=request.methods or _BESIDE)
     ours = [entry.name for spec in request.weights for entry in weight_entries(spec)]
     outcome: list[dict[str, Any]] = []
-    shown: list[tuple[Part, list[Comparison], str, Path]] = []
+    shown: list[tuple[Part, list[Comparison], str, str, Path]] = []
     for part in PARTS:
         found, folder = data[part.family], request.output / "parts" / part.folder
         reason = found if isinstance(found, str) else _unable(part, ours)
         comparisons: list[Comparison] = []
+        frames = ""
         if not reason and not isinstance(found, str):
             kind, root = found
             console.rule(plain(part.title))
@@ -169,22 +172,31 @@ def perform_paper(request: Request, console: Console) -> list[dict[str, Any]]:
             try:
                 report = perform(replace(request, **own), console)
                 comparisons = compared(part, report, request.weights)
+                frames = _frames(part, report, root)
             except GbpnError as error:
                 reason = str(error)
         outcome.append(
             {
                 "part": part.title,
                 "skipped": reason,
+                "frames": frames,
                 "rows": [dict(zip(_HEAD, c.cells, strict=True)) for c in comparisons],
             }
         )
-        shown.append((part, comparisons, reason, folder))
+        shown.append((part, comparisons, reason, frames, folder))
         _write(request, outcome, shown)  # a page of what is done, also where the run ends early
     for one in outcome:
         text = f"[yellow]skipped[/]: {plain(one['skipped'])}" if one["skipped"] else "done"
         console.print(f"{plain(one['part'])}: {text}")
     console.print(f"report: {request.output / 'index.html'}", markup=False)
     return outcome
+
+
+def _frames(part: Part, report: Report, root: str) -> str:
+    """Which frames the numbers are of, here and in the paper."""
+    here = f"Here: {report.samples} frame{'' if report.samples == 1 else 's'} of {Path(root).name}"
+    printed = published.beside(part.suite, part.family)
+    return f"{here}. In the paper: {printed[0]['frames']}." if printed else f"{here}."
 
 
 def _unable(part: Part, ours: Sequence[str]) -> str:
@@ -249,13 +261,15 @@ def _write(request: Request, outcome: list[dict[str, Any]], shown: list[tuple[An
     """paper.json, report.md and index.html."""
     write_text(request.output / "paper.json", json.dumps(outcome, indent=1, ensure_ascii=False) + "\n")
     lines, parts = ["# The paper's tables and figures", ""], []
-    for part, comparisons, reason, folder in shown:
+    for part, comparisons, reason, frames, folder in shown:
         lines += [f"## {part.title}", ""]
         body = f"<h2>{escape(part.title)}</h2>"
         if reason:
             lines += [f"Skipped: {reason}", ""]
             parts.append(f'<section>{body}<p class="skipped">Skipped: {escape(reason)}</p></section>')
             continue
+        lines += [frames, ""]
+        body += f'<p class="skipped">{escape(frames)}</p>'
         if comparisons:
             lines += [f"| {' | '.join(_HEAD)} |", f"|{'---|' * len(_HEAD)}"]
             lines += [f"| {' | '.join(c.cells)} |" for c in comparisons] + [""]

@@ -45,7 +45,9 @@ class TrustSettings:
     unchecked: float = 0.5
     """Share of an unchecked map."""
     narrowest: float = 0.5
-    """Of `Verdict.narrowing`."""
+    """Of that ratio, so much counts …"""
+    narrowed: float = 0.5
+    """… and by this share of what it asks for σ becomes narrower: few measurements say little of it."""
 
 
 SETTINGS = TrustSettings()
@@ -104,7 +106,7 @@ def share(gain: Array, settings: TrustSettings = SETTINGS) -> float:
 def narrowing(without: Array, with_map: Array, share: float) -> float:
     """Of |log errors| [n] at held-out measurements without the map and with it, for a share of it."""
     ratio = float(with_map.mean() / max(float(without.mean()), 1e-9))
-    return 1 - share * (1 - float(np.clip(ratio, SETTINGS.narrowest, 1)))
+    return 1 - SETTINGS.narrowed * share * (1 - float(np.clip(ratio, SETTINGS.narrowest, 1)))
 
 
 def share_by_place(gain: Array, rows: Array, columns: Array, size: tuple[int, int]) -> Array:

@@ -65,10 +65,10 @@ class _Grown(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, *given: Tensor | None) -> Tensor:
         ctx.save_for_backward(given[0], given[1], given[3], given[4])
-        return _planes(*given)
+        return _planes(*given)  # type: ignore[arg-type]
 
     @staticmethod
-    @torch.autograd.function.once_differentiable  # type: ignore[untyped-decorator]
+    @torch.autograd.function.once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         x, weight, features, fine_weight = ctx.saved_tensors
         maps = grads[0].contiguous()

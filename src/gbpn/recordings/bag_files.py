@@ -41,6 +41,10 @@ class BagFile:
         found = self._reader.topics
         self.topics = {name: str(info.msgtype) for name, info in found.items()}
         """Name → type, such as sensor_msgs/msg/Image."""
+        self.counts = {name: int(info.msgcount) for name, info in found.items()}
+        """Messages of each topic."""
+        self.seconds = max(float(self._reader.duration), 0.0) / 1e9
+        """From the first message to the last."""
         self.empty = not any(info.msgcount for info in found.values())
 
     def close(self) -> None:

@@ -106,11 +106,15 @@ def from_upload(
     scale: float | None,
     camera: list[float],
     limits: Limits,
+    trained: float | None,
     *,
     camera_file: bytes | None = None,
     camera_type: str = "",
 ) -> Material:
-    """A decoded upload, reduced to the working size. Sizes are held against the limits before decoding."""
+    """A decoded upload at the size of the command line; its own is held against the limits first.
+
+    trained  focal length in pixels that the weights were trained at, if their card states it
+    """
     photo = decode_picture(picture, limits)
     height, width = photo.height, photo.width
     if camera and not (len(camera) == 4 and min(camera[:2]) > 0):
@@ -125,11 +129,14 @@ def from_upload(
         sparse = decode_depth(depth, depth_type, scale, intrinsics, (height, width), limits)
     image = as_image(photo)
     factor = (limits.working_pixels / (height * width)) ** 0.5
+    if trained is not None:
+        focal, count = float(intrinsics[0, 0] + intrinsics[1, 1]) / 2, int((sparse > 0).sum())
+        factor = min(factor, resizing.working_scale(height, width, focal, count, trained))
     if factor < 1:
         image, sparse, intrinsics = resizing.reduce(image, sparse, intrinsics, factor)
         notices.append(
-            f"reduced from {width}×{height} to {image.shape[2]}×{image.shape[1]} to answer while you work; "
-            "gbpn complete takes the full size"
+            f"completed at {image.shape[2]}×{image.shape[1]}, the size that suits it; "
+            f"the photo has {width}×{height}"
         )
     dense = int((sparse > 0).sum()) > limits.points
     if dense:

@@ -12,6 +12,7 @@ import numpy as np
 
 from gbpn.engine.session import Session
 from gbpn.errors import GbpnError, InputError
+from gbpn.model.settling import trained_focal
 from gbpn.predict import DepthCompleter
 from gbpn.studio import answers, exports, material, protocol
 from gbpn.studio.fields import Fields, Kept
@@ -136,6 +137,7 @@ class Page:
             message.scale or None,
             message.camera,
             self.limits,
+            trained_focal(self.completer.model.card),
             camera_file=None if message.camera_file is None else message.camera_file.tobytes(),
             camera_type=message.camera_type,
         )

@@ -1,7 +1,7 @@
 """A picture of a scene: soft shadows, one bounce of light, reflections, glass, sky; depth to the surface in
 the same pass.
 
-Each pixel's centre is one ray; lamps send three shadow rays to it, and every fourth pixel looks round for
+Each pixel's centre is one ray; lamps send four shadow rays to it, and every fourth pixel looks round for
 what other surfaces
 give (`Quality`). The light, without the surfaces' colour, is averaged where it belongs together. Pixels
 that one sample does not
@@ -35,7 +35,7 @@ _LIFT = np.float32(2e-3)
 class Quality:
     """How many rays."""
 
-    shadows: int = 3
+    shadows: int = 4
     """Shadow rays to each pixel."""
     bounces: int = 6
     """Looks round from every pixel that is asked."""
