@@ -96,6 +96,8 @@ PARTS = (
 )
 """In the paper's order; table 4 is the network itself, which docs/reproducing.md holds against its code."""
 
+_BESIDE = ("linear", "gbp_handmade")
+"""Baselines that run along where no method was named: quick ones."""
 _PLACES = {"nyuv2": ("nyudepthv2", "nyuv2"), "kitti": ("kitti",), "void": ("void_release", "void")}
 """Folders under a root of several datasets."""
 _POOLED = {"nyuv2": "nyuv2/test_public", "kitti": "kitti"}
@@ -154,7 +156,7 @@ def _found(request: Request, family: str) -> tuple[str, str] | str:
 def perform_paper(request: Request, console: Console) -> list[dict[str, Any]]:
     """All parts, each a report of its own under `parts/`, and one page; returns what became of each."""
     data = find_data(request)
-    request = replace(request, weights=request.weights or ("default",))
+    request = replace(request, weights=request.weights or ("default",), methods=request.methods or _BESIDE)
     ours = [entry.name for spec in request.weights for entry in weight_entries(spec)]
     outcome: list[dict[str, Any]] = []
     shown: list[tuple[Part, list[Comparison], str, str, Path]] = []
