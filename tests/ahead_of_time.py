@@ -10,7 +10,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-ARCHITECTURES = (80, 90)
+ARCHITECTURES: tuple[int | str, ...] = (80, 90)
+if os.environ.get("GBPN_ALL_TESTS"):
+    ARCHITECTURES = (80, 90, 100, "gfx942")
 SIZES = "i32"
 
 
@@ -18,8 +20,8 @@ def compiled(cases: list[dict[str, Any]], cache: Path) -> list[dict[str, Any]]:
     """For every case × architecture: kernel, architecture, PTX target, entry found or not, bytes of code.
 
     A case: {"module", "kernel", "numbers": names of integer arguments, "constants": {name: value}, "warps",
-    "pointer": "*fp32" or "*fp64", which all other arguments are}. The interpreter is off in the
-    child, whatever it is here.
+    "counters": names of pointers to int32, if any, "pointer": "*fp32" or "*fp64", which all other arguments
+    are}. The interpreter is off in the child, whatever it is here.
     """
     environment = os.environ | {
         "TRITON_INTERPRET": "0",
@@ -41,10 +43,10 @@ def assert_compiled(report: list[dict[str, Any]], cases: list[dict[str, Any]]) -
     for entry in report:
         assert entry["entry"], entry
         assert entry["bytes"] > 1000, entry
-        assert f"sm_{entry['architecture']}" in entry["target"], entry
+        assert str(entry["architecture"]) in entry["target"], entry
 
 
-def compile_one(case: dict[str, Any], architecture: int) -> dict[str, Any]:
+def compile_one(case: dict[str, Any], architecture: int | str) -> dict[str, Any]:
     import triton
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource
@@ -53,18 +55,23 @@ def compile_one(case: dict[str, Any], architecture: int) -> dict[str, Any]:
     constants = case["constants"]
     kinds = dict.fromkeys(kernel.arg_names, case["pointer"])
     kinds |= dict.fromkeys(case["numbers"], SIZES) | dict.fromkeys(constants, "constexpr")
+    kinds |= dict.fromkeys(case.get("counters", ()), "*i32")
+    amd = isinstance(architecture, str)
     binary = triton.compile(
         ASTSource(kernel, kinds, constants),
-        target=GPUTarget("cuda", architecture, 32),
+        target=GPUTarget("hip", architecture, 64) if amd else GPUTarget("cuda", architecture, 32),
         options={"num_warps": case["warps"], "enable_fp_fusion": True},
     )
-    target = next(line for line in binary.asm["ptx"].splitlines() if line.startswith(".target"))
+    text, code = ("amdgcn", "hsaco") if amd else ("ptx", "cubin")
+    lines = binary.asm[text].splitlines()
+    target = next(line for line in lines if line.strip().startswith((".target", ".amdgcn_target")))
     return {
         "kernel": case["kernel"],
         "architecture": architecture,
         "target": target,
-        "entry": f".entry {case['kernel']}" in binary.asm["ptx"],
-        "bytes": len(binary.asm["cubin"]),
+        "entry": f"{'.amdhsa_kernel' if amd else '.entry'} {case['kernel']}" in binary.asm[text],
+        "waits": [line.strip() for line in lines if ".acquire" in line or ".release" in line],
+        "bytes": len(binary.asm[code]),
     }
 
 

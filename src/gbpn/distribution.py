@@ -29,6 +29,8 @@ class SigmaCalibration:
     """Natural log of σ at each knot, not increasing; of σ / depth if `relative`."""
     relative: bool = False
     """Whether σ is given as a fraction of the mean depth instead of metres."""
+    surroundings: tuple[tuple[float, ...], ...] = ()
+    """Of the network that finds `DepthDistribution.doubt`, see `gbpn.sigma.surroundings`; empty: none."""
 
     def std(self, mean: Tensor, confidence_logit: Tensor) -> Tensor:
         """σ in metres, in the shape of `mean`."""
@@ -66,6 +68,8 @@ class DepthDistribution:
     """How confidence becomes σ."""
     stated_std: Tensor | None = None
     """σ of methods that state it themselves."""
+    doubt: Tensor | None = None
+    """Factor on σ for what a pixel's surroundings leave open, see `gbpn.sigma.surroundings`."""
     widening: Widening | None = None
     """What the image's own measurements ask of σ; None where σ was not checked."""
     sigma_left_out: bool = False
@@ -123,7 +127,7 @@ class DepthDistribution:
 
     @property
     def std(self) -> Tensor:
-        """Standard deviation in metres: the map stored with the weights, times `spread`, plus `noise`."""
+        """Standard deviation in metres: as the weights state it, times `spread`, plus `noise`."""
         if self.stated_std is not None:
             return self.stated_std
         if self.sigma_left_out:
@@ -135,13 +139,14 @@ class DepthDistribution:
 
     @property
     def unchecked_std(self) -> Tensor:
-        """σ as the calibration alone states it."""
+        """σ as the weights alone state it: the map of their confidence, times `doubt`."""
         if self.calibration is None:
             raise InputError(
                 "std needs weights that carry a calibration; these have none: "
                 "use confidence (unitless, for ranking) or load calibrated weights"
             )
-        return self.calibration.std(self.mean, self.confidence_logit)
+        std = self.calibration.std(self.mean, self.confidence_logit)
+        return std if self.doubt is None else std * self.doubt
 
     def plain(self) -> DepthDistribution:
         """The same as tensors of its own on the CPU, which anybody may change, pickle and send away."""
@@ -161,6 +166,7 @@ class DepthDistribution:
             mean=self.mean.flip(-1),
             confidence_logit=self.confidence_logit.flip(-1),
             belief_precision=self.belief_precision.flip(-1),
+            doubt=None if self.doubt is None else self.doubt.flip(-1),
             dropped=None if self.dropped is None else self.dropped.flip(-1),
         )
 
@@ -183,6 +189,7 @@ def stacked(answers: Sequence[DepthDistribution]) -> DepthDistribution:
     """Answers of one image at a time as one batch; each method's σ as it is."""
     first = answers[0]
     stated = [answer.stated_std for answer in answers if answer.stated_std is not None]
+    doubts = [answer.doubt for answer in answers if answer.doubt is not None]
     found = [answer.widening for answer in answers if answer.widening is not None]
     return DepthDistribution(
         mean=torch.cat([answer.mean for answer in answers]),
@@ -190,6 +197,7 @@ def stacked(answers: Sequence[DepthDistribution]) -> DepthDistribution:
         belief_precision=torch.cat([answer.belief_precision for answer in answers]),
         calibration=first.calibration,
         stated_std=torch.cat(stated) if len(stated) == len(answers) else None,
+        doubt=torch.cat(doubts) if len(doubts) == len(answers) else None,
         widening=Widening(*map(torch.cat, zip(*found, strict=True))) if len(found) == len(answers) else None,
         sigma_left_out=first.sigma_left_out,
     )

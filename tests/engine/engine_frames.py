@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,20 @@ import torch
 import gbpn
 from gbpn.distribution import SigmaCalibration
 from gbpn.formats.images import write_image
+from gbpn.sigma.surroundings import FEATURES, HIDDEN
 from gbpn.weights.files import save
 
 HEIGHT, WIDTH = 48, 64
 CAMERA = (60.0, 60.0, 31.5, 23.5)
+
+_SURROUNDINGS = (
+    *((value,) * len(FEATURES) for value in (0.0, 1.0)),
+    *(
+        tuple(round(0.3 * math.sin(7 * k + size), 4) for k in range(size))
+        for size in (len(FEATURES) * HIDDEN, HIDDEN, HIDDEN * HIDDEN, HIDDEN, HIDDEN, 1)
+    ),
+)
+"""Of weights that look at surroundings too."""
 
 
 def model_of(seed: int = 0, name: str = "small-2") -> gbpn.GBPN:
@@ -26,7 +37,9 @@ def model_of(seed: int = 0, name: str = "small-2") -> gbpn.GBPN:
             torch.nn.init.normal_(part.weight, std=0.03)
         if isinstance(part, torch.nn.BatchNorm2d):
             torch.nn.init.uniform_(part.weight, 0.8, 1.2)
-    model.calibration = SigmaCalibration(knots=(-6.0, 0.0, 6.0), log_std=(0.0, -2.0, -4.0), relative=True)
+    model.calibration = SigmaCalibration(
+        knots=(-6.0, 0.0, 6.0), log_std=(0.0, -2.0, -4.0), relative=True, surroundings=_SURROUNDINGS
+    )
     return model.eval()
 
 

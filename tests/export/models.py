@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from torch import Tensor
 import gbpn
 from gbpn.distribution import SigmaCalibration
 from gbpn.model.models import GBPN
+from gbpn.sigma.surroundings import FEATURES, HIDDEN
 
 ONE_UNIT = ((16,), (8,), (4,), (2,), (1,))
 """Dilations of the paper's attention, one unit a level."""
@@ -30,7 +32,19 @@ SHALLOW: dict[str, Any] = {
     "width": 0.25,
 }
 """The default's two stages behind an encoder that is quickly exported, with few sweeps."""
-CALIBRATION = SigmaCalibration(knots=(-6.0, -1.0, 2.0, 5.0), log_std=(0.5, -1.0, -2.5, -4.0), relative=True)
+_SURROUNDINGS = (
+    *((value,) * len(FEATURES) for value in (0.0, 1.0)),
+    *(
+        tuple(round(0.3 * math.sin(7 * k + size), 4) for k in range(size))
+        for size in (len(FEATURES) * HIDDEN, HIDDEN, HIDDEN * HIDDEN, HIDDEN, HIDDEN, 1)
+    ),
+)
+CALIBRATION = SigmaCalibration(
+    knots=(-6.0, -1.0, 2.0, 5.0),
+    log_std=(0.5, -1.0, -2.5, -4.0),
+    relative=True,
+    surroundings=_SURROUNDINGS,
+)
 
 
 def thin(name: str) -> GBPN:

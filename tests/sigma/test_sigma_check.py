@@ -99,7 +99,11 @@ def test_few_measurements_widen_sigmas_by_their_number_alone() -> None:
 
 
 def test_few_points_state_wider_sigmas_than_the_calibration() -> None:
-    completer = gbpn.DepthCompleter.from_pretrained()
+    """Of weights that do not look at surroundings: those that do count the measurements themselves."""
+    model = gbpn.load("default")
+    assert model.calibration is not None
+    model.calibration = replace(model.calibration, surroundings=())
+    completer = gbpn.DepthCompleter(model)
     scene = gbpn.scenes.load("kitchen")
     found = completer(scene.image, [[100.0, 90.0, 2.0]], scene.intrinsics).distribution
     torch.testing.assert_close(found.std, found.unchecked_std * (1 + SETTINGS.few[0]))

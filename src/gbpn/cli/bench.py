@@ -154,6 +154,37 @@ def _print_models(found: dict[str, Any]) -> None:
     console.print(table)
 
 
+@app.command("gpu-model")
+def _bench_gpu_model(
+    size: Annotated[
+        list[str] | None, typer.Option(help="HEIGHTxWIDTH; repeat for several. Default: 256x320 352x1216.")
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="One JSON object instead of a table.")] = False,
+) -> None:
+    """What belief propagation should cost on an RTX 4090, beside the paper: computed, not measured."""
+    from gbpn.bench.gbp import parsed
+    from gbpn.bench.gpu_model import RTX_4090, expected
+
+    found = {name: expected(RTX_4090, *parsed(name)) for name in size or ("256x320", "352x1216")}
+    if json:
+        print(json_format.dumps(found, indent=1))
+        return
+    print(f"{RTX_4090.name}, 13 iterations, 3 learned edges, float32: computed, not measured")
+    for name, one in found.items():
+        for part, numbers in {**one["parts"], "in all": one["total"]}.items():
+            print(
+                f"{name:>9}  {part:<18} {numbers['launches']:5.0f} launches {numbers['bytes'] / 1e6:8.0f} MB"
+                f" {1e3 * numbers['seconds']:8.2f} ms"
+            )
+    sweep = one["kernels"]["sweep"]
+    print(
+        f"a sweep: {sweep['registers']} registers, {sweep['shared']} bytes shared, {sweep['barriers']} "
+        "barriers; "
+        f"{sweep['programs_per_multiprocessor']} strips fit on a multiprocessor"
+    )
+    print("the paper, on its GPU at 256x320, belief propagation alone: 23.35 ms")
+
+
 @app.command("worlds")
 def _bench_worlds(
     kind: Annotated[str, typer.Option(help="rooms or streets.")] = "rooms",

@@ -61,9 +61,20 @@ class Finding:
     """What to do; empty where nothing needs to be done."""
 
 
-def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
-    """What is installed and works here, and how to get what is missing; exit code 1 if gbpn cannot work."""
+def doctor(
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    gpu: Annotated[
+        bool, typer.Option("--gpu", help="Check every kernel on the GPU, time it, print a text to paste.")
+    ] = False,
+) -> None:
+    """What is installed and works here, and how to get what is missing; exit code 1 if gbpn cannot work.
+
+    With --gpu: 1 if a kernel is wrong, 2 if there is no GPU to check.
+    """
     import json
+
+    if gpu:
+        raise typer.Exit(_gpu_report(as_json))
 
     from rich.console import Console
     from rich.markup import escape
@@ -183,6 +194,29 @@ def _gpu() -> Iterator[Finding]:
 
     advice = "" if TRITON else "pip install 'gbpn[gpu]' for the kernels"
     yield Finding(name="GPU", state="good", text=torch.cuda.get_device_name(0), advice=advice)
+
+
+def _gpu_report(as_json: bool) -> int:
+    """Print it; the exit code."""
+    import json
+
+    import torch
+
+    if not torch.cuda.is_available():
+        typer.echo("there is no GPU that torch can use: nothing was checked", err=True)
+        return 2
+    from gbpn.bench import gpu_report
+
+    found = list(gpu_report.checks("cuda"))
+    right = all(one.right for one in found)
+    times = gpu_report.speeds("cuda") if right else {}
+    name = torch.cuda.get_device_name(0)
+    if as_json:
+        told = [asdict(one) | {"right": one.right} for one in found]
+        typer.echo(json.dumps({"gpu": name, "checks": told, "milliseconds": times}, indent=2))
+    else:
+        typer.echo(gpu_report.text(name, found, times))
+    return 0 if right else 1
 
 
 def _weights() -> Iterator[Finding]:

@@ -131,5 +131,6 @@ def enlarge(answer: DepthDistribution, height: int, width: int) -> DepthDistribu
         dropped=dropped,
         mean=resize(answer.mean),
         confidence_logit=resize(answer.confidence_logit),
+        doubt=None if answer.doubt is None else resize(answer.doubt.log()).exp(),
         belief_precision=resize(answer.belief_precision) * torch.isfinite(resize(answer.mean)),
     )

@@ -182,6 +182,7 @@ class Session:
                 if self.two_stages or self.pipeline.second is None:
                     encoding = found.looks[0]
                     answer = self.pipeline.with_sigma(
+                        encoding,
                         answer,
                         found.used,
                         lambda given: [*self.pipeline.stages(encoding, given)][-1],

@@ -65,7 +65,12 @@ class Stream:
         self._before = inputs.image.clone()
         last = self._stages(encoding, used, "seen")
         answer = self.pipeline.with_sigma(
-            last.distribution, used, lambda given: self._stages(encoding, given, "checked"), sigmas, verdict
+            encoding,
+            last.distribution,
+            used,
+            lambda given: self._stages(encoding, given, "checked"),
+            sigmas,
+            verdict,
         )
         return self.engine.completed(inputs, evenly_sure(replace(answer, dropped=dropped, prior=verdict)))
 

@@ -19,6 +19,7 @@ from gbpn.distribution import SigmaCalibration
 from gbpn.errors import CheckpointError, InputError
 from gbpn.files.guard import reading
 from gbpn.model.models import GBPN, AffineModel, Model, from_config
+from gbpn.sigma.surroundings import sound as sound_surroundings
 from gbpn.weights import files, hub, licence, released
 from gbpn.weights.files import FORMAT, VERSION, read
 
@@ -144,6 +145,7 @@ def _calibration(path: Path, metadata: Mapping[str, str]) -> SigmaCalibration | 
     try:
         knots, log_std = (tuple(float(value) for value in stored[name]) for name in ("knots", "log_std"))
         relative = stored["relative"]
+        around = tuple(tuple(float(one) for one in part) for part in stored.get("surroundings", ()))
     except (KeyError, TypeError, ValueError) as error:
         raise CheckpointError(f"{path} has a calibration that cannot be read: {error!r}") from error
     sound = len(knots) == len(log_std) >= 2 and all(map(math.isfinite, (*knots, *log_std)))
@@ -152,7 +154,12 @@ def _calibration(path: Path, metadata: Mapping[str, str]) -> SigmaCalibration | 
             f"{path}: a calibration has as many increasing knots as log_std, two or more, all finite, and "
             f"says whether it is relative; got {len(knots)}, {len(log_std)}, relative {relative!r}"
         )
-    return SigmaCalibration(knots=knots, log_std=log_std, relative=relative)
+    if around and not (relative and sound_surroundings(around)):
+        raise CheckpointError(
+            f"{path}: the part of the calibration that looks at surroundings has another size, or numbers "
+            "that are not finite: fit it anew with gbpn convert --calibrate"
+        )
+    return SigmaCalibration(knots=knots, log_std=log_std, relative=relative, surroundings=around)
 
 
 def _fill(model: Model, tensors: Mapping[str, Tensor], path: Path) -> None:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -32,6 +33,8 @@ from gbpn.mrf import MRF
 from gbpn.network import GMCN, MULTIPLE, FieldParameters, Refiner, SecondStageInput
 from gbpn.network.padding import PaddedImage
 from gbpn.sigma import check as sigma_check
+from gbpn.sigma.doubt import greys, with_doubt
+from gbpn.sigma.held_out import BESIDE_DOUBT, SETTINGS
 
 __all__ = ["ImageEncoding", "Pipeline", "SparseDepth", "StageResult", "has_exact_answer"]
 
@@ -79,6 +82,13 @@ class ImageEncoding:
     padded: PaddedImage
     parameters: FieldParameters
     """Of the field, as drawn."""
+    config: ModelConfig
+
+    @cached_property
+    def greys(self) -> list[np.ndarray]:
+        """[H, W]: the brightness of each picture, in 0 to 1."""
+        whole = self.padded.cropped(self.padded.image)
+        return greys(whole, self.config.image_mean, self.config.image_std)
 
     @property
     def directed(self) -> FieldParameters:
@@ -207,7 +217,8 @@ class Pipeline:
     def encode(self, image: Tensor, intrinsics: Tensor | None = None) -> ImageEncoding:
         """Run the first network, which sees the image only."""
         padded = self.pad(image, intrinsics)
-        return ImageEncoding(padded=padded, parameters=self.first.draw(padded.image, padded.intrinsics))
+        drawn = self.first.draw(padded.image, padded.intrinsics)
+        return ImageEncoding(padded=padded, parameters=drawn, config=self.config)
 
     def pad(self, image: Tensor, intrinsics: Tensor | None = None) -> PaddedImage:
         """The image in the network's dtype, normalised and padded."""
@@ -237,11 +248,17 @@ class Pipeline:
         """The answer of the last stage, from empty messages; σ does not touch its depth."""
         *_, last = self.stages(encoding, sparse)
         return self.with_sigma(
-            last.distribution, sparse, lambda given: [*self.stages(encoding, given)][-1], sigmas, verdict
+            encoding,
+            last.distribution,
+            sparse,
+            lambda given: [*self.stages(encoding, given)][-1],
+            sigmas,
+            verdict,
         )
 
     def with_sigma(
         self,
+        encoding: ImageEncoding,
         answer: DepthDistribution,
         sparse: SparseDepth,
         again: Callable[[SparseDepth], StageResult],
@@ -251,15 +268,20 @@ class Pipeline:
         """The answer with σ as held-out measurements ask for it, or without one; `again` completes anew."""
         if not sigmas:
             return replace(answer, sigma_left_out=True)
-        if not self._checks:
+        if self.calibration is None or self.first.training or not values_are_known():
             return answer
         with torch.no_grad():
-            if (held := sigma_check.held_out(sparse.depth)) is None:
-                few = sigma_check.of_few(sparse.depth)
+            answer = with_doubt(answer, sparse.depth, encoding.greys)
+            if not self.check_sigmas:
+                return answer
+            settings = SETTINGS if answer.doubt is None else BESIDE_DOUBT
+            if (held := sigma_check.held_out(sparse.depth, settings)) is None:
+                few = sigma_check.of_few(sparse.depth, settings)
                 less = 1.0 if verdict is None else verdict.narrowing
                 return replace(answer, widening=few._replace(spread=few.spread * less))
-            blind = again(sparse.without(held)).distribution
-            return replace(answer, widening=sigma_check.compare(blind, sparse.depth, held))
+            rest = sparse.without(held)
+            blind = with_doubt(again(rest).distribution, rest.depth, encoding.greys)
+            return replace(answer, widening=sigma_check.compare(blind, sparse.depth, held, settings))
 
     def stages(self, encoding: ImageEncoding, sparse: SparseDepth) -> Iterator[StageResult]:
         """Every stage in turn, from empty messages."""
@@ -374,11 +396,6 @@ class Pipeline:
         return StageResult(
             parameters=parameters, unit=unit, field=field, inference=inference, distribution=distribution
         )
-
-    @property
-    def _checks(self) -> bool:
-        wanted = self.check_sigmas and self.calibration is not None and not self.first.training
-        return wanted and values_are_known()
 
 
 def has_exact_answer(config: ModelConfig) -> bool:

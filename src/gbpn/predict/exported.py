@@ -51,7 +51,10 @@ class ExportedModel(Model):
         stored = completer.manifest.calibration
         if stored is not None:
             self.calibration = SigmaCalibration(
-                knots=stored.knots, log_std=stored.log_std, relative=stored.relative
+                knots=stored.knots,
+                log_std=stored.log_std,
+                relative=stored.relative,
+                surroundings=stored.surroundings,
             )
         self.card = completer.card if completer.manifest.size is None else _of_one_size(completer.card)
         identity = hashlib.sha256(
@@ -155,6 +158,7 @@ class _Exported:
             confidence_logit=tensor(maps.confidence_logit),
             belief_precision=tensor(maps.belief_precision),
             calibration=self.calibration,
+            doubt=None if maps.doubt is None else tensor(maps.doubt),
             widening=None
             if found is None or self.calibration is None
             else Widening(*(torch.tensor(value, dtype=torch.float32).view(1, 1, 1, 1) for value in found)),

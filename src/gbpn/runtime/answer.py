@@ -23,6 +23,7 @@ class CompletedMaps:
         belief_precision: Array,
         *,
         calibration: SigmaCalibration | None,
+        doubt: Array | None = None,
         widening: tuple[float, float] | None = None,
         notices: tuple[str, ...] = (),
     ) -> None:
@@ -34,6 +35,8 @@ class CompletedMaps:
         """Precision that belief propagation alone ends with."""
         self.notices = notices
         """What was assumed, in words."""
+        self.doubt = doubt
+        """Factor on σ for what a pixel's surroundings leave open, see `gbpn.sigma.surroundings`."""
         self.widening = widening
         """What the image's own measurements ask of σ: a factor, and σ / depth to add; None: not checked."""
         self._calibration = calibration
@@ -58,13 +61,14 @@ class CompletedMaps:
 
     @property
     def unchecked_std(self) -> Array:
-        """σ as the calibration alone states it."""
+        """σ as the weights alone state it."""
         if self._calibration is None:
             raise InputError(
                 "std needs weights that carry a calibration; here is none, or sigma was left out: "
                 "use confidence, or ask with sigmas=True"
             )
-        return stated_std(self._calibration, self.depth, self.confidence_logit)
+        std = stated_std(self._calibration, self.depth, self.confidence_logit)
+        return std if self.doubt is None else std * self.doubt
 
 
 def stated_std(calibration: SigmaCalibration, mean: Array, confidence_logit: Array) -> Array:

@@ -19,7 +19,8 @@ from gbpn.runtime.engines import choose_engine, choose_precision, load_network
 from gbpn.runtime.frame import Frame, as_image, as_intrinsics, as_sparse
 from gbpn.runtime.inference import Beliefs, infer
 from gbpn.runtime.manifest import Manifest
-from gbpn.sigma.held_out import drawn_patches, explain, factor_of_few
+from gbpn.sigma.held_out import BESIDE_DOUBT, SETTINGS, drawn_patches, explain, factor_of_few
+from gbpn.sigma.surroundings import doubt, grey
 
 __all__ = ["Array", "DepthCompleter", "Encoding"]
 
@@ -113,9 +114,11 @@ class DepthCompleter:
         notices: tuple[str, ...] = (),
     ) -> CompletedMaps:
         """Complete an image that was looked at, from measurements [H, W] in metres; of the first `stages`."""
+        answer = self._answer(encoding, sparse, stages)
         return CompletedMaps(
-            *self._answer(encoding, sparse, stages),
+            *answer,
             calibration=self.manifest.calibration if sigmas else None,
+            doubt=self._doubt(encoding, sparse, answer) if sigmas else None,
             widening=self._check(encoding, sparse) if sigmas else None,
             notices=notices,
         )
@@ -177,13 +180,29 @@ class DepthCompleter:
     def _check(self, encoding: Encoding, sparse: Array) -> tuple[float, float] | None:
         """Complete from most of the measurements, compare with the rest."""
         calibration, there = self.manifest.calibration, measured(sparse)
-        held = there & drawn_patches(there)
         if calibration is None:
             return None
+        settings = BESIDE_DOUBT if calibration.surroundings else SETTINGS
+        held = there & drawn_patches(there, settings)
         if not held.any():
-            return factor_of_few(int(there.sum())), 0.0
-        blind = self._answer(encoding, np.where(held, np.float32(0), sparse))
+            return factor_of_few(int(there.sum()), settings), 0.0
+        rest = np.where(held, np.float32(0), sparse)
+        blind = self._answer(encoding, rest)
         held &= blind.belief_precision > 0
         mean, metres = blind.mean[held], sparse[held]
         sigma = stated_std(calibration, mean, blind.confidence_logit[held])
-        return explain(np.abs(mean - metres) / metres, sigma / metres)
+        if (found := self._doubt(encoding, rest, blind)) is not None:
+            sigma = sigma * found[held]
+        return explain(np.abs(mean - metres) / metres, sigma / metres, settings)
+
+    def _doubt(self, encoding: Encoding, sparse: Array, answer: _Maps) -> Array | None:
+        """[H, W]: the factor on σ that the surroundings ask for; None if nothing is known of it."""
+        calibration = self.manifest.calibration
+        if calibration is None or not calibration.surroundings:
+            return None
+        log_std = np.interp(answer.confidence_logit, calibration.knots, calibration.log_std)
+        whole = encoding.frame.cropped(encoding.frame.image)[0]
+        picture = grey(whole, self.config.image_mean, self.config.image_std)
+        points = np.where(measured(sparse), sparse, np.float32(0))
+        numbers = [np.asarray(part, dtype=np.float32) for part in calibration.surroundings]
+        return doubt(answer.mean, answer.belief_precision, log_std, points, picture, numbers)

@@ -13,6 +13,7 @@ from gbpn.config import ModelConfig
 from gbpn.errors import CheckpointError, InputError
 from gbpn.files.contained import contained
 from gbpn.files.guard import reading, shown
+from gbpn.sigma.surroundings import sound
 
 __all__ = ["FORMAT", "MANIFEST", "VERSION", "Manifest", "Network", "SigmaCalibration"]
 
@@ -43,6 +44,7 @@ class SigmaCalibration:
     knots: tuple[float, ...]
     log_std: tuple[float, ...]
     relative: bool
+    surroundings: tuple[tuple[float, ...], ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,7 +141,11 @@ def _numbers(stored: list[Any]) -> tuple[float, ...]:
 
 
 def _calibration(stored: dict[str, Any]) -> SigmaCalibration:
+    around = tuple(tuple(float(one) for one in part) for part in stored.get("surroundings", ()))
+    if around and not (stored["relative"] and sound(around)):
+        raise CheckpointError("a calibration's surroundings have another size: export the model again")
     return SigmaCalibration(
+        surroundings=around,
         knots=_numbers(stored["knots"]),
         log_std=_numbers(stored["log_std"]),
         relative=bool(stored["relative"]),

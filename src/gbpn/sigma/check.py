@@ -65,6 +65,7 @@ def _errors(answer: DepthDistribution, sparse: Tensor, index: int, there: Tensor
         mean=answer.mean[index][there],
         confidence_logit=answer.confidence_logit[index][there],
         belief_precision=answer.belief_precision[index][there],
+        doubt=None if answer.doubt is None else answer.doubt[index][there],
     )
     metres = sparse[index][there]
     error, sigma = (here.mean - metres).abs() / metres, here.unchecked_std / metres

@@ -1,6 +1,9 @@
-"""From confidence to metres: a monotone map, fitted on held-out training frames, stored with the weights."""
+"""From confidence to metres: a monotone map, and what a pixel's surroundings add to it; fitted on held-out
+training frames, stored with the weights."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -12,9 +15,10 @@ from gbpn.datasets.training_view import Dataset
 from gbpn.distribution import SigmaCalibration
 from gbpn.measurements.validity import measured
 from gbpn.metrics import valid
-from gbpn.model.models import Model
+from gbpn.model.models import GBPN, Model
 from gbpn.sensors.sampling import sparsify
 from gbpn.sigma.held_out import LEVEL, LEVEL_QUANTILE
+from gbpn.train.surroundings_calibration import fit_surroundings
 
 __all__ = ["PATTERNS", "PIXELS", "calibrate", "fit"]
 
@@ -30,7 +34,8 @@ _SMALLEST = 1e-5
 
 @torch.inference_mode()
 def calibrate(model: Model, frames: Dataset, limit: int) -> SigmaCalibration:
-    """A map from the confidence logit to relative σ, for at most `limit` frames of `frames`."""
+    """A map from the confidence logit to relative σ, for at most `limit` frames of `frames`; with enough of
+    them, with the part that looks at surroundings."""
     model.eval()
     device = next(model.parameters()).device
     logits, errors = [], []
@@ -49,7 +54,14 @@ def calibrate(model: Model, frames: Dataset, limit: int) -> SigmaCalibration:
             chosen = _choose(known, rng)
             logits.append(answer.confidence_logit[0].cpu().flatten()[chosen].double().numpy())
             errors.append(error.flatten()[chosen].double().numpy())
-    return fit(np.concatenate(logits), np.concatenate(errors))
+    found = fit(np.concatenate(logits), np.concatenate(errors))
+    if not isinstance(model, GBPN):
+        return found
+    before, model.calibration = model.calibration, found
+    try:
+        return replace(found, surroundings=fit_surroundings(model, frames, limit))
+    finally:
+        model.calibration = before
 
 
 def fit(logits: np.ndarray, errors: np.ndarray) -> SigmaCalibration:

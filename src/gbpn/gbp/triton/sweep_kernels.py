@@ -1,10 +1,20 @@
-"""A serial sweep in Triton: one launch, one program per image, lines in a loop.
+"""A serial sweep in Triton: one launch, a program per slanted strip of an image, lines in a loop.
 
 Kernels know the two vertical sweeps only; for the horizontal ones the maps are transposed beforehand, so that
 the positions of a line always lie side by side in memory and across the threads. Position p hears p − 1, p
 and p + 1 of the line before (edges *before*, *middle*, *after*: _b, _m, _a). What a line tells the next stays
-in registers and is shifted within the block by `tl.gather`: no thread reads what another has stored, so no
-fence is needed. With one edge per sweep the outer two are 0 and are neither read nor written.
+in registers and is shifted within the block by `tl.gather`. With one edge per sweep the outer two are 0 and
+are neither read nor written.
+
+A strip is BLOCK positions wide and moves one position to the left with every line, so that it hears itself
+and the strip on its left, never the one on its right. A strip hands what its last two positions tell to
+memory (`handed`), and how many lines are done (`progress`, every EVERY lines): the next strip follows.
+
+Why waiting ends, although a GPU promises neither that all programs run at once nor in which order: a program
+takes its image and strip from a counter when it starts. It waits for a strip with a smaller number only,
+which therefore has been taken by a program that runs already; of the strips that are not done, the one with
+the smallest number waits for nobody. What is handed over is stored before all threads of the program meet,
+then `progress` is released; who acquired it reads what was handed from the cache that all programs share.
 
 Legend: eta = information, lam = precision; w, r = weight, difference of an edge; RHO = reweighting;
 BACKWARDS = bottom to top instead of top to bottom. Addresses of a line: at in maps with one plane per image,
@@ -28,7 +38,9 @@ __all__ = [
     "shift",
     "store_edges",
     "sweep_forward",
+    "take_turn",
     "tell",
+    "wait_until",
 ]
 
 
@@ -82,6 +94,12 @@ def shift(values, source, inside):
 
 
 @triton.jit
+def _handed(place, mask):
+    """What the strip before has written there, past the cache that multiprocessors do not share."""
+    return tl.load(place, mask=mask, other=0.0, cache_modifier=".cg")
+
+
+@triton.jit
 def leave_one_out(common, b, m, a, RHO: tl.constexpr):
     """For each edge: common + ρ · (the other two) − (1 − ρ) · itself. Nothing is subtracted for ρ = 1."""
     out_b = common + scale(m + a, RHO)
@@ -102,6 +120,20 @@ def tell(kept, own_b, own_m, own_a, back_b, back_m, back_a, RHO: tl.constexpr):
 
 
 @triton.jit
+def take_turn(counter, batch):
+    """Image and strip of a program, in the order in which programs start, not in that of their numbers."""
+    turn = tl.atomic_add(counter, 1)
+    return (turn % batch).to(tl.int64), turn // batch
+
+
+@triton.jit
+def wait_until(progress, wanted):
+    """Until the strip before has finished that many lines; see the module on why that comes to an end."""
+    while tl.atomic_add(progress, 0, sem="acquire") < wanted:
+        pass
+
+
+@triton.jit
 def sweep_forward(
     base_eta,
     base_lam,
@@ -112,28 +144,45 @@ def sweep_forward(
     damping,
     new_eta,
     new_lam,
+    handed,
+    progress,
+    counter,
+    batch,
+    strips,
     lines,
     positions,
     RHO: tl.constexpr,
     EDGES: tl.constexpr,
     BACKWARDS: tl.constexpr,
     BLOCK: tl.constexpr,
+    EVERY: tl.constexpr,
 ):
-    """Write the swept slots of new_* [B, 8, lines, positions]; the other slots are left alone."""
+    """Write the swept slots of new_* [B, 8, lines, positions]; the other slots are left alone.
+
+    handed [B, strips, lines, 4, 2] of any content; progress [B, strips] and counter [1], int32, start at 0.
+    """
     plane = lines * positions
-    image = tl.program_id(0).to(tl.int64) * plane
+    which, strip = take_turn(counter, batch)
+    image = which * plane
     own = image * 7 + (5 * plane if BACKWARDS else 0)
     back = image * 7 + (2 * plane if BACKWARDS else 7 * plane)
     edge = image * 2 if EDGES == 3 else -plane
-    position = tl.arange(0, BLOCK)
-    mask = position < positions
-    lower, has_lower = (position - 1) & (BLOCK - 1), position > 0
-    upper, has_upper = (position + 1) & (BLOCK - 1), position < BLOCK - 1
+    lane = tl.arange(0, BLOCK)
+    one, has_one = (lane - 1) & (BLOCK - 1), lane > 0
+    two, has_two = (lane - 2) & (BLOCK - 1), lane > 1
+    mine = progress + which * strips + strip
+    there = handed + (which * strips + strip) * lines * 8 + (lane - (BLOCK - 2))
+    before = handed + (which * strips + strip - 1) * lines * 8 + lane
     zero = tl.zeros([BLOCK], dtype=weight.dtype.element_ty)
     eta_b, eta_m, eta_a = zero, zero, zero
     lam_b, lam_m, lam_a = zero, zero, zero
-    for visited in range(lines):
+    start = strip * BLOCK
+    first = tl.maximum(start - positions + 1, 0)
+    last = tl.minimum(start + BLOCK, lines)
+    for visited in range(first, last):
         line = lines - 1 - visited if BACKWARDS else visited
+        position = start + lane - visited
+        mask = (position >= 0) & (position < positions)
         at = image + line * positions + position
         at_8, at_own, at_back, at_edge = at + image * 7, at + own, at + back, at + edge
         keep = tl.load(damping + at, mask=mask, other=0.0)
@@ -146,6 +195,14 @@ def sweep_forward(
         kept_eta = load_kept(base_eta + at, old_eta + at_8, plane, mask, RHO, EDGES)
         kept_lam = load_kept(base_lam + at, old_lam + at_8, plane, mask, RHO, EDGES)
 
+        if (strip > 0) & (visited > 0) & (visited <= start):  # told by the strip before at the line before
+            if (visited - 1) % EVERY == 0 or visited == first:
+                wait_until(mine - 1, tl.minimum(visited - 1 + EVERY, tl.minimum(start, lines)))
+            above = before + (visited - 1) * 8
+            eta_b += _handed(above, lane < 2)
+            lam_b += _handed(above + 2, lane < 2)
+            eta_m += _handed(above + 5, lane < 1)
+            lam_m += _handed(above + 7, lane < 1)
         eta_b, lam_b = hear(eta_b, lam_b, old_eta_b, old_lam_b, scale(w_b, 1 / RHO), r_b, keep)
         eta_m, lam_m = hear(eta_m, lam_m, old_eta_m, old_lam_m, scale(w_m, 1 / RHO), r_m, keep)
         eta_a, lam_a = hear(eta_a, lam_a, old_eta_a, old_lam_a, scale(w_a, 1 / RHO), r_a, keep)
@@ -153,5 +210,13 @@ def sweep_forward(
         store_edges(new_lam + at_own, plane, mask, lam_b, lam_m, lam_a, EDGES)
         eta_b, eta_m, eta_a = tell(kept_eta, eta_b, eta_m, eta_a, back_eta_b, back_eta_m, back_eta_a, RHO)
         lam_b, lam_m, lam_a = tell(kept_lam, lam_b, lam_m, lam_a, back_lam_b, back_lam_m, back_lam_a, RHO)
-        eta_b, lam_b = shift(eta_b, lower, has_lower), shift(lam_b, lower, has_lower)  # to the receiver
-        eta_a, lam_a = shift(eta_a, upper, has_upper), shift(lam_a, upper, has_upper)
+        below = there + visited * 8
+        tl.store(below, eta_b, mask=lane >= BLOCK - 2)
+        tl.store(below + 2, lam_b, mask=lane >= BLOCK - 2)
+        tl.store(below + 4, eta_m, mask=lane >= BLOCK - 2)
+        tl.store(below + 6, lam_m, mask=lane >= BLOCK - 2)
+        if (visited + 1) % EVERY == 0 or visited + 1 == last:
+            tl.debug_barrier()  # all threads have stored …
+            tl.atomic_xchg(mine, visited + 1, sem="release")  # … before anybody is told
+        eta_b, lam_b = shift(eta_b, two, has_two), shift(lam_b, two, has_two)  # to the receiver
+        eta_m, lam_m = shift(eta_m, one, has_one), shift(lam_m, one, has_one)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import torch
@@ -16,8 +17,12 @@ from gbpn.kernels.torch_operators import operator
 from gbpn.kernels.triton_launch import check_same_kind, launch
 from gbpn.mrf import RING
 
-__all__ = ["sweep"]
+__all__ = ["EVERY", "STRIP", "strips_of", "sweep"]
 
+STRIP = 64
+"""Positions of a strip: two warps, so that its threads meet quickly and many strips run side by side."""
+EVERY = 8
+"""Lines after which a strip tells the next one that it may follow."""
 _WARP = 32
 """Threads that step together."""
 
@@ -81,10 +86,9 @@ def _sweep(
 ) -> tuple[Tensor, Tensor]:
     inputs = (base_information, base_precision, information, precision, weight, difference, damping)
     lined = [_to_lines(tensor, direction) for tensor in inputs]
-    new = lined[2].clone(), lined[3].clone()
-    _launch(
-        sweep_forward, (*lined, *new), edges=weight.shape[1], direction=direction, reweighting=reweighting
-    )
+    # a line's slots are read before they are written, so that a copy of the messages can be swept in place
+    new = [_own(tensor, lined[at], direction) for at, tensor in ((2, information), (3, precision))]
+    _launch_strips((*lined[:2], *new, *lined[4:], *new), weight.shape[1], direction, reweighting)
     return _from_lines(new[0], direction), _from_lines(new[1], direction)
 
 
@@ -109,16 +113,46 @@ def _sweep_adjoint(
     after = [_to_lines(t, direction) for t in (information_up, precision_up, new_information, new_precision)]
     gradients = [torch.empty_like(tensor) for tensor in lined]
     arguments = (*after[:2], *lined[:4], *after[2:], *lined[4:], *gradients)
-    _launch(sweep_adjoint, arguments, weight.shape[1], direction, reweighting)
+    _launch_lines(arguments, weight.shape[1], direction, reweighting)
     base_i, base_p, old_i, old_p, w, r, b = (_from_lines(gradient, direction) for gradient in gradients)
     return base_i, base_p, old_i, old_p, w, r, b
 
 
-def _launch(kernel: Any, tensors: tuple[Tensor, ...], edges: int, direction: int, reweighting: float) -> None:
+def strips_of(lines: int, positions: int, strip: int) -> int:
+    """How many slanted strips cover an image: line n of strip k is from k·strip − n on."""
+    return -(-(positions + lines - 1) // strip)
+
+
+def _launch_strips(tensors: tuple[Tensor, ...], edges: int, direction: int, reweighting: float) -> None:
+    batch, _, lines, positions = tensors[0].shape
+    strips = strips_of(lines, positions, STRIP)
+    handed = tensors[0].new_empty(batch, strips, lines, 4, 2)
+    done = torch.zeros(1 + batch * strips, dtype=torch.int32, device=handed.device)
+    launch(
+        sweep_forward,
+        (batch * strips,),
+        *tensors,
+        handed,
+        done[1:],
+        done,
+        batch,
+        strips,
+        lines,
+        positions,
+        warps=max(STRIP // _WARP, 1),
+        RHO=float(reweighting),
+        EDGES=edges,
+        BACKWARDS=direction >= 2,
+        BLOCK=STRIP,
+        EVERY=EVERY,
+    )
+
+
+def _launch_lines(tensors: tuple[Tensor, ...], edges: int, direction: int, reweighting: float) -> None:
     batch, _, lines, positions = tensors[0].shape
     block = max(triton.next_power_of_2(positions), _WARP)
     launch(
-        kernel,
+        sweep_adjoint,
         (batch,),
         *tensors,
         lines,
@@ -132,10 +166,22 @@ def _launch(kernel: Any, tensors: tuple[Tensor, ...], edges: int, direction: int
 
 
 def _to_lines(maps: Tensor, direction: int) -> Tensor:
-    """[B, C, H, W] → contiguous [B, C, lines, positions]; message slots follow a transposition."""
-    if direction % 2 == 0:
-        maps = (maps[:, _TRANSPOSED] if maps.shape[1] == 8 else maps).transpose(-1, -2)
-    return maps.contiguous()
+    """[B, C, H, W] → contiguous [B, C, lines, positions], one copy; message slots follow a transposition."""
+    if direction % 2 == 1:
+        return maps.contiguous()
+    if maps.shape[1] == 8:
+        return maps.transpose(-1, -2).index_select(1, _transposed_slots(maps.device)).contiguous()
+    return maps.transpose(-1, -2).contiguous()
+
+
+@cache
+def _transposed_slots(device: torch.device) -> Tensor:
+    return torch.tensor(_TRANSPOSED, device=device)
+
+
+def _own(given: Tensor, lined: Tensor, direction: int) -> Tensor:
+    """Lines that may be written over: `given` itself never is."""
+    return lined.clone() if direction % 2 == 1 and given.is_contiguous() else lined
 
 
 def _from_lines(maps: Tensor, direction: int) -> Tensor:
