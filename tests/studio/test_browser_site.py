@@ -55,7 +55,7 @@ def visit(browser: Any) -> Iterator[Callable[..., Screen]]:
         context.close()
 
 
-class Waiting(Screen):
+class Waiting(Screen):  # type: ignore[misc]  # imported by bare name, which is Any to mypy
     """Waits without evaluating text in the page, which its policy forbids."""
 
     def wait(self, condition: str) -> None:
