@@ -17,7 +17,6 @@ from gbpn.formats.images import SUFFIXES, open_picture
 from gbpn.formats.point_tables import POINT_TABLES
 from gbpn.jobs.looking import Inventory, command
 from gbpn.jobs.pairing import CLOUDS, Job, plan
-from gbpn.jobs.sources import Sensor
 from gbpn.recordings import timestamps
 
 __all__ = ["Files", "file", "folder", "kind_of", "scale_of"]
@@ -32,6 +31,7 @@ _TOLERANCE = 0.05
 """Seconds, the default of --tolerance."""
 _CAMERAS = ("camera", "intrinsics", "k", "camera_info", "camchain", "transforms", "calib", "calibration")
 """Stems of files that hold a camera."""
+_CAMERA_FILES = (".txt", ".npy", ".json", ".yaml", ".yml", ".xml")
 _ASIDE = ("confidence", "conf", "mask", "gt", "ground_truth", "target", "sigma", "std", "normals", "ring")
 """Folders whose maps are no measurements."""
 
@@ -100,7 +100,7 @@ def file(path: Path, sparse: Path | None) -> Inventory:
         jobs = plan(str(path), None)
         scale, told = _scale([job.sparse for job in jobs if job.sparse is not None])
         facts = (("list", f"{len(jobs)} pairs of image and depth"),)
-        sensor = Sensor(scale=scale)
+        reading = {"scale": scale}
         typed = command(path, scale=_number(scale))
         return Inventory(
             what="a list of pairs",
@@ -108,7 +108,7 @@ def file(path: Path, sparse: Path | None) -> Inventory:
             command=typed,
             doubts=told,
             jobs=tuple(jobs),
-            sensor=sensor,
+            reading=reading,
         )
     if kind == "pictures":
         return _picture(path, sparse)
@@ -142,9 +142,9 @@ def _picture(path: Path, sparse: Path | None) -> Inventory:
     doubts = (*told, *_without_camera(camera, cloud))
     job = Job(image=path, sparse=sparse, name=path.stem)
     typed = command(path, sparse, scale=_number(scale), intrinsics=camera)
-    sensor = Sensor(scale=scale, intrinsics=camera)
+    reading = {"scale": scale, "intrinsics": camera}
     return Inventory(
-        what="a picture", facts=tuple(facts), command=typed, doubts=doubts, jobs=(job,), sensor=sensor
+        what="a picture", facts=tuple(facts), command=typed, doubts=doubts, jobs=(job,), reading=reading
     )
 
 
@@ -175,14 +175,14 @@ def _paired(images: Files, measured: Files, facts: list[tuple[str, str]]) -> Inv
         pair="nearest" if how == "in time" else None,
         by_order=how == "by order",
     )
-    sensor = Sensor(scale=scale, intrinsics=camera, confidence=confidence)
+    reading = {"scale": scale, "intrinsics": camera, "confidence": confidence}
     return Inventory(
         what="a folder",
         facts=tuple(facts),
         command=typed if jobs else (),
         doubts=tuple(doubts),
         jobs=tuple(jobs),
-        sensor=sensor,
+        reading=reading,
     )
 
 
@@ -279,15 +279,9 @@ def _of_depth(path: Path) -> list[tuple[str, str]]:
 
 def _camera(places: Sequence[Path]) -> Path | None:
     """A file with a camera in one of these folders."""
-    from gbpn.formats.camera_files import CAMERA_FILES, read_camera
-
     for place in dict.fromkeys(places):
         for path in sorted(place.iterdir()):
-            if path.stem.lower() in _CAMERAS and path.suffix.lower() in CAMERA_FILES:
-                try:
-                    read_camera(path)
-                except GbpnError:
-                    continue
+            if path.stem.lower() in _CAMERAS and path.suffix.lower() in _CAMERA_FILES:
                 return path
     return None
 

@@ -6,7 +6,6 @@ from pathlib import Path
 
 from gbpn.errors import GbpnError
 from gbpn.jobs.looking import Inventory, command
-from gbpn.jobs.sources import Sensor
 
 __all__ = ["bag", "project", "video"]
 
@@ -19,6 +18,7 @@ _MEASURES = ("sensor_msgs/msg/PointCloud2", "sensor_msgs/msg/Image", "sensor_msg
 def bag(path: Path) -> Inventory:
     """A recording: its topics, and the pair of them that has most frames."""
     from gbpn.jobs.recorded import jobs_of_recording
+    from gbpn.jobs.sources import Sensor
     from gbpn.recordings.bag_files import BagFile
     from gbpn.recordings.bags import Recording
 
@@ -75,6 +75,7 @@ def _likely(topics: dict[str, str], counts: dict[str, int]) -> tuple[list[str], 
 def video(path: Path, sparse: Path | None) -> Inventory:
     """A video, and the folder of its depth files."""
     from gbpn.jobs.film import jobs_of_video
+    from gbpn.jobs.sources import Sensor
     from gbpn.recordings.video import Video
 
     film = Video(path)
@@ -99,7 +100,7 @@ def video(path: Path, sparse: Path | None) -> Inventory:
     facts.append(("pairs", f"{paired} of {len(jobs)} frames have a depth file"))
     typed = command(path, depth=sparse, scale=None if scale is None else f"{scale:g}")
     return Inventory(
-        what="a video", facts=tuple(facts), command=typed, doubts=doubts, jobs=jobs, sensor=sensor
+        what="a video", facts=tuple(facts), command=typed, doubts=doubts, jobs=jobs, reading={"scale": scale}
     )
 
 
@@ -136,5 +137,5 @@ def project(images: Path, model: Path) -> Inventory:
         command=typed,
         doubts=tuple(doubts),
         jobs=registered,
-        sensor=Sensor(reconstruction=found),
+        reading={"reconstruction": found},
     )

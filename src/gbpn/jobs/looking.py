@@ -6,15 +6,13 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gbpn.errors import GbpnError, InputError
 from gbpn.files.guard import shown
 from gbpn.jobs.pairing import Job
-from gbpn.jobs.sources import Sensor
-from gbpn.measurements.validity import measured
 
 if TYPE_CHECKING:
     from gbpn.inputs.frame import FrameInputs
@@ -40,8 +38,8 @@ class Inventory:
     """What was guessed and why, or what is missing."""
     jobs: tuple[Job, ...] = ()
     """The frames, as they pair best."""
-    sensor: Sensor = field(default_factory=Sensor)
-    """How their files are read."""
+    reading: dict[str, Any] = field(default_factory=dict)
+    """How their files are read: fields of `gbpn.jobs.sources.Sensor`."""
     opened: Recording | None = None
     """What the frames are read from; a `with` block closes it."""
 
@@ -111,10 +109,12 @@ def spread(jobs: Sequence[Job], count: int = 4) -> list[Job]:
 
 def seen_of(found: Inventory) -> tuple[list[SeenFrame], list[str]]:
     """Some frames as `gbpn complete` would read them, and what is wrong with the others."""
-    seen, wrong = [], []
+    from gbpn.jobs.sources import Sensor
+
+    seen, wrong, sensor = [], [], Sensor(**found.reading)
     for job in spread(found.jobs):
         try:
-            inputs = found.sensor.read(job.image, job.sparse) if job.read is None else job.read()
+            inputs = sensor.read(job.image, job.sparse) if job.read is None else job.read()
             seen.append(SeenFrame(job=job, inputs=inputs))
         except GbpnError as error:
             wrong.append(f"{job.name}: {error}")
@@ -123,6 +123,7 @@ def seen_of(found: Inventory) -> tuple[list[SeenFrame], list[str]]:
 
 def sheet(seen: Sequence[SeenFrame], path: Path) -> None:
     """A picture of frames, each beside its measurements in colours."""
+    from gbpn.measurements.validity import measured
     from gbpn.show import pictures
 
     rows = []
