@@ -11,7 +11,18 @@ from typer.testing import CliRunner
 from gbpn.cli import app
 from gbpn.evaluate.suites import SUITES
 
-_ALIKE = ("ablation", "acceptance", "iterations", "noise", "points", "runtime", "sizes", "transfer")
+_ALIKE = (
+    "ablation",
+    "acceptance",
+    "iterations",
+    "noise",
+    "points",
+    "prior",
+    "runtime",
+    "sizes",
+    "transfer",
+    "trust",
+)
 """Those that take long, or whose way is also that of another one: with GBPN_ALL_TESTS=1."""
 _ON_A_POOL = ("acceptance", "sizes", "sharpness", "confidence")
 
@@ -26,7 +37,7 @@ def test_a_suite(
     file = mapped if suite == "sharpness" else weights / "v9.safetensors"
     given = ["eval", "pool", "--data", str(data), "-o", str(tmp_path), "--suite", suite]
     given += ["--weights", str(file), "--method", "nearest", "--limit", "1"]
-    if suite not in (*_ON_A_POOL, "lines"):
+    if suite not in (*_ON_A_POOL, "lines", "trust"):
         given += ["--points", "40", "--seeds", "1"]
     answer = CliRunner().invoke(app, given)
     assert answer.exit_code == 0, answer.output
