@@ -141,6 +141,8 @@ def _backend() -> types.SimpleNamespace:
         is_initialized=lambda: True,
         _is_in_bad_fork=lambda: False,
         manual_seed_all=lambda seed: None,
+        get_rng_state=lambda device=None: torch.empty(0, dtype=torch.uint8),
+        set_rng_state=lambda state, device=None: None,
         get_amp_supported_dtype=lambda: [torch.float32, torch.bfloat16],
         synchronize=lambda device=None: None,
     )

@@ -83,7 +83,7 @@ def test_equal_commands_write_equal_files(tree, tmp_path) -> None:
         )
     for name in ("report.json", "report.csv", "report.md"):
         assert (tmp_path / "first" / name).read_bytes() == (tmp_path / "second" / name).read_bytes(), name
-    assert len(report(tmp_path / "first")["rows"]) == 10
+    assert len(report(tmp_path / "first")["rows"]) == 11
 
 
 def test_the_page_needs_nothing_else(tree, weights, tmp_path) -> None:

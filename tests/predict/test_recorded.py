@@ -152,7 +152,7 @@ def test_wrong_pairings_and_cameras_are_told(
         bag.cloud("/lidar/points", START, scanned(depth, NUMBERS))
     code, told = gbpn(tmp_path / "bare", "-o", tmp_path / "out")
     assert "which camera took /cam/image? No camera_info is beside or above it; there is none" in told
-    assert told.count("/cam/image") == 1, "said once, before the work"
+    assert told.count("which camera took") == 1, "said once, before the work"
     code, told = gbpn(tmp_path / "bare", "-o", tmp_path / "out", "--intrinsics", "60,60,28,20")
     assert "no transform leads from lidar (/lidar/points) to camera" in told
     np.savetxt(tmp_path / "T.txt", TO_CAMERA)
@@ -210,7 +210,7 @@ def test_folders_are_paired_in_time(tmp_path: Path, gbpn: Command, picture, dept
     code, told = gbpn(*command, "-o", tmp_path / "out")
     assert code == 0, told
     assert "3 frames: 2 written, 1 left out" in told
-    assert "1 frames are left out: no measurement within 0.05 s" in told
+    assert "1 frame is left out: no measurement within 0.05 s" in told
     code, told = gbpn(*command, "--tolerance", 0.001, "-o", tmp_path / "none")
     assert code == 2
     assert "the closest are 0.005304 s apart: raise --tolerance" in told
