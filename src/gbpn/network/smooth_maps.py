@@ -23,7 +23,8 @@ Fine = tuple[Tensor, nn.Conv2d]
 
 def grown(x: Tensor, weight: Tensor, bias: Tensor, fine: Fine | None = None) -> Tensor:
     """[B, out, 2H, 2W] of features [B, C, H, W] by 1×1 weights [out, C, 1, 1]."""
-    if torch.compiler.is_compiling() or torch.jit.is_tracing():  # type: ignore[attr-defined, no-untyped-call]
+    traced = torch.compiler.is_compiling() or torch.jit.is_tracing()  # type: ignore[attr-defined, no-untyped-call]
+    if traced or x.is_meta:
         return _plain(x, weight, bias, fine)
     features, last = fine or (None, None)
     own = (None, None) if last is None else (last.weight, last.bias)
