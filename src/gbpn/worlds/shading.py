@@ -283,9 +283,7 @@ class Shader:
         seen[~met.found] = self.skin.sky_towards(out[~met.found])
         return np.asarray(np.minimum(seen, 8.0), np.float32)
 
-    def _behind_glass(
-        self, solid: Hits, view: Viewpoint, layers: _Layers, pixel: float, seed: int
-    ) -> Hits:
+    def _behind_glass(self, solid: Hits, view: Viewpoint, layers: _Layers, pixel: float, seed: int) -> Hits:
         """Dims what lies behind panes and adds what they reflect. Returns what is met first."""
         from gbpn.worlds.denoising import without_sparks
         from gbpn.worlds.illumination import mirrored
