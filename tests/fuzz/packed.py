@@ -1,4 +1,4 @@
-"""Many files in one, and messages: tar shards, tables of frames, projects of the studio, frames of its socket."""
+"""Many files in one, and messages: tar shards, tables of frames, projects of the studio, what its page sends."""
 
 from __future__ import annotations
 
@@ -107,8 +107,8 @@ def _member(path: Path, *, name: str, rest: dict[str, bytes]) -> object:
 def projects() -> list[Seed]:
     """A project, and each of its files by itself, so that no checksum hides what is behind."""
     told = {
-        "format": "gbpn-project", "version": 1, "written_by": "test", "name": "my photo", "photo": "photo.png",
-        "size": [6, 8], "camera": [20, 20, 7.5, 5.5], "how": {"keep_measured": True},
+        "format": "gbpn-project", "version": 1, "written_by": "test", "name": "my photo",
+        "photo": "photo.png", "size": [6, 8], "camera": [20, 20, 7.5, 5.5], "how": {"keep_measured": True},
     }  # fmt: skip
     files = {
         "project.json": json.dumps(told).encode(),
