@@ -1,4 +1,4 @@
-"""Many files in one, and messages: tar shards, tables of frames, projects of the studio, what its page sends."""
+"""Many files in one, and messages: tar shards, tables of frames, projects of the studio, what it is sent."""
 
 from __future__ import annotations
 
