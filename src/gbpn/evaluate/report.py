@@ -20,7 +20,7 @@ from gbpn.metrics import ERRORS, SURFACES, UNCERTAINTIES, MetricTable, Scores
 if TYPE_CHECKING:
     from rich.table import Table
 
-__all__ = ["Report", "Row", "best_of", "header", "rows", "setting_text", "shown"]
+__all__ = ["Report", "Row", "best_of", "column_title", "header", "rows", "setting_text", "shown"]
 
 _COLUMNS = ("rmse", "mae", "irmse", "rel", "delta_1.02", "delta_1.05", "delta_1.25", "rmse_drop_1pct", "ause")
 """What a short table shows; report.json and report.csv have everything."""

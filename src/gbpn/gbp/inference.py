@@ -8,6 +8,7 @@ from types import ModuleType
 
 import torch
 from torch import Tensor
+from torch.utils.checkpoint import checkpoint
 
 from gbpn.errors import BackendError, InputError
 from gbpn.gaussian import Gaussian
@@ -47,8 +48,9 @@ def infer(
     variances    exact solvers only: marginal instead of conditional precision, see `gbpn.gbp.exact`
     reweighting  ρ: edges count w/ρ and beliefs sum ρ·messages; 1 is the paper
     scheme       where the paper's text and the release pass messages differently, see `Scheme`
-    backward     what cpu keeps for gradients, per pixel and iteration in float32 with 3 edges, 4 steps:
-                 "tape" 128 bytes (96 without learned edges), "recompute" 72 bytes and one more forward pass
+    backward     what is kept for gradients, per pixel and iteration in float32 with 3 edges, 4 steps:
+                 "tape" 128 bytes (96 without learned edges; other backends than cpu every message of every
+                 sweep, about 330), "recompute" 72 bytes, the messages before it, and one more forward pass
     record       keep the belief after every sweep (slow; for pictures)
     check        validate shapes and values (about the cost of one iteration); switch off only where they
                  are known to be good
@@ -79,7 +81,7 @@ def infer(
     messages = messages if messages is not None else Messages.empty(mrf, scheme)
     if record or scheme != RELEASED or not hasattr(operators, "infer"):
         return _infer_stepwise(
-            operators, name, mrf, messages, iterations, nonlocal_steps, reweighting, scheme, record
+            operators, name, mrf, messages, iterations, nonlocal_steps, reweighting, scheme, record, backward
         )
     belief, state = operators.infer(
         mrf,
@@ -175,27 +177,39 @@ def _infer_stepwise(
     reweighting: float,
     scheme: Scheme,
     record: bool,
+    backward: str,
 ) -> Inference:
-    unary, local, far = mrf.unary, messages.local, messages.nonlocal_
+    unary, state = mrf.unary, messages
     snapshots: list[Snapshot] = []
+    again = backward == "recompute" and not record and torch.is_grad_enabled()
 
-    def snapshot(t: int, part: str) -> None:
+    def snapshot(t: int, part: str, local: Gaussian, far: Gaussian) -> None:
         if record:
             belief = Messages(local, far).belief(unary, reweighting)
             snapshots.append(Snapshot(iteration=t, part=part, belief=belief))
 
     edges = mrf.local
     assert isinstance(edges, LocalEdges)
-    for t in range(iterations):
+
+    def iteration(t: int, *parts: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        local, far = Gaussian(*parts[:2]), Gaussian(*parts[2:])
         base = Messages(Gaussian.identity_like(local.precision), far).belief(unary, reweighting)
         for direction in range(4):
             local = _sweep(operators, base, local, edges, t, direction, reweighting, scheme)
-            snapshot(t, DIRECTIONS[direction])
+            snapshot(t, DIRECTIONS[direction], local, far)
         if (learned := mrf.nonlocal_) is not None and nonlocal_steps:
             base = Messages(local, Gaussian.identity_like(far.precision)).belief(unary, reweighting)
             far = _parallel(operators, base, far, learned, t, nonlocal_steps, reweighting, scheme)
-            snapshot(t, "nonlocal")
-    state = Messages(local, far)
+            snapshot(t, "nonlocal", local, far)
+        return local.information, local.precision, far.information, far.precision
+
+    parts = _parts(state)
+    for t in range(iterations):
+        if again:
+            parts = checkpoint(iteration, t, *parts, use_reentrant=False, preserve_rng_state=False)
+        else:
+            parts = iteration(t, *parts)
+    state = Messages(Gaussian(*parts[:2]), Gaussian(*parts[2:]))
     return Inference(
         belief=state.belief(unary, reweighting),
         messages=state,
@@ -203,6 +217,11 @@ def _infer_stepwise(
         backend=name,
         snapshots=snapshots,
     )
+
+
+def _parts(state: Messages) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    local, far = state.local, state.nonlocal_
+    return local.information, local.precision, far.information, far.precision
 
 
 def _sweep(
