@@ -22,7 +22,7 @@ from rich.table import Table
 from gbpn.datasets import VoidDataset, open_dataset
 from gbpn.datasets.void import DEPTH_RANGE as VOID_RANGE
 from gbpn.errors import GbpnError, InputError
-from gbpn.evaluate import ablation, acceptance, priors, published, runtime, suites, trust
+from gbpn.evaluate import ablation, acceptance, parts, priors, published, runtime, suites, trust
 from gbpn.evaluate.figures import contact_sheets, frame_rows, propagation, reaches
 from gbpn.evaluate.gallery import gallery
 from gbpn.evaluate.methods import BASELINES, distinct, method_entry, split_iterations, weight_entries
@@ -144,6 +144,8 @@ def _extras(plan: Plan, suite: suites.Suite, report: Report) -> tuple[dict[str, 
         return {"depth-like maps": depth_maps(plan)}, []
     if suite.name == "prior":
         return priors.tables(plan), []
+    if suite.name == "parts":
+        return parts.tables(plan), []
     if suite.judge is not None:
         learned = [entry.name for entry in plan.entries if entry.kind == "weights"]
         return dict(suite.judge(report.rows, learned)), _reliability(report) if suite.trust else []
