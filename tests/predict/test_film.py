@@ -30,14 +30,14 @@ def partners(video: Video, folder: Path, names: list[str], **options: float) -> 
     folder.mkdir()
     for number, name in enumerate(names):
         np.save(folder / f"{name}.npy", np.full((HEIGHT, WIDTH), 1.0 + number, np.float32))
-    jobs = jobs_of_video(video, Sensor(), str(folder), **options)
+    jobs = jobs_of_video(video, str(folder), **options)
     assert [job.settings["frame"] for job in jobs] == list(range(FRAMES))
     assert [job.name for job in jobs] == [f"clip_{number:06}" for number in range(FRAMES)]
     for job in jobs:
         assert (job.sparse is None) == bool(job.left_out) == (job.read is None)
         if job.read is not None:
             assert job.sparse is not None
-            assert float(job.read().sparse.max()) == 1.0 + names.index(job.sparse.stem)
+            assert float(job.read(Sensor()).sparse.max()) == 1.0 + names.index(job.sparse.stem)
     return [None if job.sparse is None else job.sparse.stem for job in jobs]
 
 
@@ -67,7 +67,7 @@ def test_files_of_no_frame_are_told(video: Video, tmp_path: Path) -> None:
 def test_the_film_has_the_frames_that_are_done(video: Video, tmp_path: Path) -> None:
     names = [f"{number}" for number in range(FRAMES)]
     partners(video, tmp_path / "depth", names)
-    jobs = jobs_of_video(video, Sensor(), str(tmp_path / "depth"))
+    jobs = jobs_of_video(video, str(tmp_path / "depth"))
     with pytest.raises(InputError, match="no frame is completed"):
         film(video, jobs, tmp_path, tmp_path / "film.mp4")
     ramp = np.tile(np.linspace(1, 3, WIDTH, dtype=np.float32), (HEIGHT, 1))

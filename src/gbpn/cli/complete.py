@@ -12,6 +12,7 @@ from gbpn.cli.how_options import USUAL, with_how
 from gbpn.cli.look import suggestion
 from gbpn.cli.merge import merge_completed, require_merging
 from gbpn.cli.outcomes import plain, tell, tell_change
+from gbpn.cli.refining import refine, tell_suspicion
 from gbpn.errors import GbpnError, InputError
 from gbpn.how import How
 
@@ -49,6 +50,7 @@ def complete(
     rectified: options.Rectified = False,
     extrinsics: options.Extrinsics = None,
     calib: options.Calib = None,
+    refine_extrinsics: options.RefineExtrinsics = False,
     camera: options.Camera = None,
     units: options.Units = None,
     weights: options.Weights = "default",
@@ -143,7 +145,12 @@ def complete(
         for notice in told:
             console.print(f"[yellow]note:[/] {plain(notice)}")
         if distributed is not None or arguments.is_listed(image, output):
-            refuse_on_many(rerun=rerun, again=again, recorded=recorded or Path(image).suffix in VIDEOS)
+            refuse_on_many(
+                rerun=rerun,
+                again=again,
+                refine=refine_extrinsics,
+                recorded=recorded or Path(image).suffix in VIDEOS,
+            )
             from gbpn.scale.instructions import Instructions
 
             complete_many(
@@ -177,6 +184,7 @@ def complete(
             video, frames = _frames(opened, image, sparse, sensor, topics, pairing, tolerance, points)
         except InputError as error:
             raise InputError(suggestion(image, sparse, error)) from error
+        sensor = refine(console, sensor, frames, wanted=refine_extrinsics)
         if how.stream and workers > 1:
             raise InputError("--stream takes frames one after the other: with --workers 1")
         run = Run(
@@ -190,6 +198,7 @@ def complete(
         )
         run.check(frames)
         outcomes = _perform(run, frames, workers)
+        tell_suspicion(console, sensor, outcomes)
         if video is not None and any(outcome.state != "failed" for outcome in outcomes):
             written = film(video, frames, folder, folder / f"{Path(image).stem}_side_by_side.mp4")
             console.print(str(written), markup=False)
@@ -266,20 +275,18 @@ def _frames(
         recording = opened.enter_context(_topics(image, *topics))
         return None, jobs_of_recording(recording, sensor, tolerance)
     if Path(image).suffix.lower() in VIDEOS:
-        return _film_frames(image, sensor, sparse, how["tolerance"])
+        return _film_frames(image, sparse, how["tolerance"])
     return None, plan(image, sparse, others=bool(points), **how)
 
 
-def _film_frames(
-    image: str, sensor: Sensor, sparse: str | None, tolerance: float | None
-) -> tuple[Video, list[Job]]:
+def _film_frames(image: str, sparse: str | None, tolerance: float | None) -> tuple[Video, list[Job]]:
     from gbpn.jobs.film import jobs_of_video
     from gbpn.recordings.video import Video
 
     if sparse is None:
         raise InputError("a video wants its depth files: --depth FOLDER")
     video = Video(image)
-    return video, jobs_of_video(video, sensor, sparse, tolerance)
+    return video, jobs_of_video(video, sparse, tolerance)
 
 
 def _topics(

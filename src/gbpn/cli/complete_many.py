@@ -21,11 +21,12 @@ _SOME_FAILED = 3
 _SHOWN_FAILURES = 10
 
 
-def refuse_on_many(*, rerun: object, again: bool, recorded: bool) -> None:
+def refuse_on_many(*, rerun: object, again: bool, refine: bool, recorded: bool) -> None:
     """Raise for what needs all frames in one place."""
     wanted = {
         "--rerun": rerun is not None,
         "--again": again,
+        "--refine-extrinsics": refine,
         "a recording or video": recorded,
     }
     for name, given in wanted.items():

@@ -36,17 +36,20 @@ def look(
     from rich.markup import escape
 
     from gbpn.jobs import looking
+    from gbpn.jobs.aligning import suspicion
+    from gbpn.jobs.sources import Sensor
 
     console = Console(highlight=False, soft_wrap=True)
     with looking.look(thing, sparse) as found:
         seen, wrong = looking.seen_of(found)
+        turned = suspicion(Sensor(**found.reading), found.jobs)
     console.print(f"[bold]{escape(thing)}[/] is {escape(found.what)}")
     facts = [*found.facts, *_facts(seen)]
     width = max([9, *(len(name) for name, _ in facts)])
     for name, text in facts:
         console.print(f"[bold]{escape(name.ljust(width))}[/] {escape(text)}")
     notices = [notice for one in seen for notice in one.inputs.notices]
-    for doubt in dict.fromkeys([*found.doubts, *notices, *wrong]):
+    for doubt in dict.fromkeys([*found.doubts, *notices, *wrong, *([turned] if turned else [])]):
         console.print(f"[yellow]note:[/] {escape(doubt)}")
     if seen and not no_sheet:
         place = output or Path(f"{Path(thing).resolve().stem}_look.jpg")

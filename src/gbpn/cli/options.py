@@ -157,6 +157,15 @@ Calib = Annotated[
         rich_help_panel=_CAMERA, help="Point cloud: KITTI calibration, instead of the two matrices."
     ),
 ]
+RefineExtrinsics = Annotated[
+    bool,
+    typer.Option(
+        "--refine-extrinsics",
+        rich_help_panel=_CAMERA,
+        help="Turn the measurements by up to 3° so that their edges fit those of the pictures, over up to 30 "
+        "frames; what was done is told and recorded.",
+    ),
+]
 Camera = Annotated[
     int | None,
     typer.Option(

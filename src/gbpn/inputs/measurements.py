@@ -18,6 +18,8 @@ import torch
 from torch import Tensor
 
 from gbpn.camera.lens import Lens, undistorted_pixels, undistorted_sparse
+from gbpn.camera.pinhole import points
+from gbpn.camera.rotation import Rotation
 from gbpn.errors import InputError
 from gbpn.files.guard import shown, taking
 from gbpn.formats.arrays import numeric
@@ -27,9 +29,17 @@ from gbpn.formats.depth_files import read_depth
 from gbpn.measurements.areas import AreaGrid, same_view
 from gbpn.measurements.validity import measured
 from gbpn.sensors.other_camera import reprojected
-from gbpn.sensors.projection import nearest_values
+from gbpn.sensors.projection import nearest_values, project_values
 
-__all__ = ["DepthSensor", "Measurements", "fitted", "parse_sigma", "rated", "undistorted_measurements"]
+__all__ = [
+    "DepthSensor",
+    "Measurements",
+    "fitted",
+    "parse_sigma",
+    "rated",
+    "rotated_measurements",
+    "undistorted_measurements",
+]
 
 _LARGEST_SHARE = 10.0
 """σ of more than this times the depth is a slip of the unit."""
@@ -124,6 +134,21 @@ def undistorted_measurements(given: Measurements, intrinsics: Tensor, lens: Lens
         weight=moved(given.weight),
         areas=None,
     )
+
+
+def rotated_measurements(given: Measurements, intrinsics: Tensor, rotation: Rotation) -> Measurements:
+    """Measured pixels as points that are turned about the camera's centre, and where they are seen then.
+
+    Areas that are turned are none of the picture any more: what was measured of them stays at their centres.
+    """
+    height, width = given.sparse.shape[1:]
+    known = measured(given.sparse[0])
+    seen = points(given.sparse[None].double(), intrinsics[None].double())[0][:, known].T.numpy()  # [N, 3]
+    others = [None if maps is None else maps[0][known].numpy() for maps in (given.std, given.weight)]
+    maps = project_values(seen, others, intrinsics, height, width, rotation.after(None))
+    std = None if given.std is None else maps[1:2]
+    weight = None if given.weight is None else maps[-1:]
+    return replace(given, sparse=maps[:1], std=std, weight=weight, areas=None)
 
 
 def rated(given: Measurements, sensor: DepthSensor, scale: float | None = None) -> Measurements:

@@ -30,7 +30,7 @@ from gbpn.show import pictures
 __all__ = ["film", "jobs_of_video"]
 
 
-def jobs_of_video(video: Video, sensor: Sensor, sparse: str, tolerance: float | None = None) -> list[Job]:
+def jobs_of_video(video: Video, sparse: str, tolerance: float | None = None) -> list[Job]:
     """One job per frame that has a depth file; the others are left out.
 
     By the number in a file's name, the first frame being 0, or, if there are as many files as frames, by
@@ -50,7 +50,7 @@ def jobs_of_video(video: Video, sensor: Sensor, sparse: str, tolerance: float | 
             sparse=file,
             name=f"{video.path.stem}_{number:06}",
             left_out="" if file is not None else reason,
-            read=None if file is None else partial(_read, video, number, sensor, file),
+            read=None if file is None else partial(_read, video, number, file),
             recorded=True,
             settings={"frame": number},
         )
@@ -77,7 +77,7 @@ def _partners(video: Video, found: list[Path], tolerance: float | None) -> tuple
     return [numbered.get(number) for number in range(len(video))], "no depth file has their number"
 
 
-def _read(video: Video, number: int, sensor: Sensor, sparse: Path) -> FrameInputs:
+def _read(video: Video, number: int, sparse: Path, sensor: Sensor) -> FrameInputs:
     return sensor.of_picture(to_tensor(video.frame(number)), video.path, sparse)
 
 

@@ -75,7 +75,6 @@ def _likely(topics: dict[str, str], counts: dict[str, int]) -> tuple[list[str], 
 def video(path: Path, sparse: Path | None) -> Inventory:
     """A video, and the folder of its depth files."""
     from gbpn.jobs.film import jobs_of_video
-    from gbpn.jobs.sources import Sensor
     from gbpn.recordings.video import Video
 
     film = Video(path)
@@ -94,8 +93,7 @@ def video(path: Path, sparse: Path | None) -> Inventory:
     from gbpn.jobs.look_at_files import scale_of
 
     scale, doubts = scale_of(sparse)
-    sensor = Sensor(scale=scale)
-    jobs = tuple(jobs_of_video(film, sensor, str(sparse)))
+    jobs = tuple(jobs_of_video(film, str(sparse)))
     paired = sum(not job.left_out for job in jobs)
     facts.append(("pairs", f"{paired} of {len(jobs)} frames have a depth file"))
     typed = command(path, depth=sparse, scale=None if scale is None else f"{scale:g}")

@@ -109,12 +109,12 @@ def spread(jobs: Sequence[Job], count: int = 4) -> list[Job]:
 
 def seen_of(found: Inventory) -> tuple[list[SeenFrame], list[str]]:
     """Some frames as `gbpn complete` would read them, and what is wrong with the others."""
-    from gbpn.jobs.sources import Sensor
+    from gbpn.jobs.sources import Sensor, read_job
 
     seen, wrong, sensor = [], [], Sensor(**found.reading)
     for job in spread(found.jobs):
         try:
-            inputs = sensor.read(job.image, job.sparse) if job.read is None else job.read()
+            inputs = read_job(job, sensor)
             seen.append(SeenFrame(job=job, inputs=inputs))
         except GbpnError as error:
             wrong.append(f"{job.name}: {error}")

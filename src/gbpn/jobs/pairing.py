@@ -16,6 +16,7 @@ from gbpn.recordings import timestamps
 
 if TYPE_CHECKING:
     from gbpn.inputs.frame import FrameInputs
+    from gbpn.jobs.sources import Sensor
 
 __all__ = [
     "CLOUDS",
@@ -51,8 +52,8 @@ class Job:
     """Why it cannot be done, if that is known beforehand."""
     left_out: str = ""
     """Why it is not even tried, which is no mistake: no measurement was made at that time."""
-    read: Callable[[], FrameInputs] | None = None
-    """How to read it, if not as its files say."""
+    read: Callable[[Sensor], FrameInputs] | None = None
+    """How to read it with the run's sensor, if not as its files say."""
     recorded: bool = False
     """Whether it is part of a recording or video instead of a file of its own."""
     settings: dict[str, Any] = field(default_factory=dict)

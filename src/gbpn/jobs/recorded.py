@@ -14,6 +14,7 @@ from gbpn.files.guard import shown
 from gbpn.formats.camera_files import CameraFile, read_camera, read_transform, resized
 from gbpn.formats.images import to_tensor
 from gbpn.inputs.frame import FrameInputs
+from gbpn.inputs.measurements import Measurements, rotated_measurements
 from gbpn.inputs.reading import UNDISTORTED, as_camera
 from gbpn.jobs.pairing import Job, left_out_in_time, require_one_pair
 from gbpn.jobs.sources import Sensor
@@ -41,7 +42,7 @@ def jobs_of_recording(recording: Recording, sensor: Sensor, tolerance: float) ->
             sparse=None,
             name=f"{image.time // NANOSECONDS}.{image.time % NANOSECONDS:09}",
             left_out="" if gap <= allowed else left_out_in_time(tolerance),
-            read=partial(_read, recording, sensor, image, measured),
+            read=partial(_read, recording, image, measured),
             recorded=True,
             settings={"topics": topics, "time": image.time, "measured": measured.time},
         )
@@ -49,7 +50,7 @@ def jobs_of_recording(recording: Recording, sensor: Sensor, tolerance: float) ->
     ]
 
 
-def _read(recording: Recording, sensor: Sensor, image: Moment, points: Moment) -> FrameInputs:
+def _read(recording: Recording, image: Moment, points: Moment, sensor: Sensor) -> FrameInputs:
     return frame_of(recording.frame(image, points), sensor, recording.path)
 
 
@@ -67,8 +68,11 @@ def frame_of(frame: RecordedFrame, sensor: Sensor, path: Path) -> FrameInputs:
     if lens is not None:
         picture = undistorted_picture(picture, matrix, lens)
         sparse = undistorted_sparse(sparse, matrix, lens)
+    if frame.depth is not None and sensor.rotation is not None:
+        sparse = rotated_measurements(Measurements(sparse=sparse), matrix, sensor.rotation).sparse
     if frame.points is not None:
         transform = _transform(frame, sensor, path)
+        transform = transform if sensor.rotation is None else sensor.rotation.after(transform)
         sparse = remove_see_through(project(frame.points, matrix, height, width, transform))
         if not bool(measured(sparse).any()):
             raise InputError(
@@ -76,7 +80,7 @@ def frame_of(frame: RecordedFrame, sensor: Sensor, path: Path) -> FrameInputs:
                 f"{width}×{height} picture: "
                 "is the transform (--tf, --extrinsics) the one from the points to the camera's optical frame?"
             )
-    told = (*notices, odd, None if lens is None else UNDISTORTED)
+    told = (*notices, odd, None if lens is None else UNDISTORTED, sensor.rotation_notice)
     return FrameInputs(
         image=picture, sparse=sparse, intrinsics=matrix, notices=tuple(text for text in told if text)
     )

@@ -22,7 +22,7 @@ from gbpn.formats.images import write_image
 from gbpn.inputs.frame import FrameInputs
 from gbpn.inputs.reading import UNDISTORTED
 from gbpn.jobs.pairing import Job
-from gbpn.jobs.sources import Sensor
+from gbpn.jobs.sources import Sensor, read_job
 from gbpn.measurements.validity import measured
 from gbpn.predict.completer import DepthCompleter
 from gbpn.sigma.limit import SigmaLimit
@@ -179,7 +179,7 @@ class Run:
         if not self.again and (files := _finished(place, record)):
             return Outcome(job=job, state="kept", files=tuple(files))
         start = time.perf_counter()
-        inputs = self.sensor.read(job.image, job.sparse) if job.read is None else job.read()
+        inputs = read_job(job, self.sensor)
         if not job.recorded:
             record["place"] = self.sensor.place(job.image, *inputs.size)
         result = self._complete(inputs)

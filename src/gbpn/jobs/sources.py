@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,6 +12,7 @@ from torch import Tensor
 
 from gbpn.camera.lens import Lens, undistorted_picture
 from gbpn.camera.pinhole import FocalLength, fitted_intrinsics
+from gbpn.camera.rotation import Rotation
 from gbpn.errors import InputError
 from gbpn.files.atomic import checksum
 from gbpn.formats import colmap
@@ -22,15 +23,21 @@ from gbpn.formats.depth_files import require_scale
 from gbpn.formats.images import orientation_notice
 from gbpn.formats.point_clouds import read_rated_points
 from gbpn.inputs.frame import FrameInputs
-from gbpn.inputs.measurements import DepthSensor, Measurements, rated, undistorted_measurements
+from gbpn.inputs.measurements import (
+    DepthSensor,
+    Measurements,
+    rated,
+    rotated_measurements,
+    undistorted_measurements,
+)
 from gbpn.inputs.prior import as_prior, undistorted_prior
 from gbpn.inputs.reading import UNDISTORTED, as_camera, as_image, as_measurements
-from gbpn.jobs.pairing import CLOUDS
+from gbpn.jobs.pairing import CLOUDS, Job
 from gbpn.measurements.validity import measured
 from gbpn.sensors.projection import points_to_sparse, project_values, remove_see_through
 from gbpn.sigma.reservation import FEATURES, Reservation
 
-__all__ = ["WITHOUT_UNIT", "Readings", "Sensor"]
+__all__ = ["WITHOUT_UNIT", "Readings", "Sensor", "read_job"]
 
 WITHOUT_UNIT = (
     "depths have no unit, they are in that of the COLMAP model: --units METRES (metres per unit) makes them "
@@ -85,6 +92,10 @@ class Sensor:
     """File with the matrix depth camera to colour camera."""
     prior: Path | None = None
     """Another network's depth map, or a folder with one of each image's name."""
+
+    rotation: Rotation | None = None
+    """By which what was measured is turned about the camera's centre, see `gbpn.jobs.aligning`; None: as
+    calibrated."""
 
     def __post_init__(self) -> None:
         if self.calib is not None and (self.intrinsics is not None or self.extrinsics is not None):
@@ -151,6 +162,10 @@ class Sensor:
                 found = as_measurements(sparse, height, width, self.scale, sensor, camera)
                 notices += [found.notice] if found.notice else []
                 found = found if lens is None else undistorted_measurements(found, camera, lens)
+                if self.rotation is not None:
+                    found = rotated_measurements(found, camera, self.rotation)
+        if self.rotation_notice is not None:
+            notices.append(self.rotation_notice)
         if self.points:
             more = Measurements(sparse=points_to_sparse(torch.tensor(self.points), height, width))
             more = more if lens is None else undistorted_measurements(more, camera, lens)
@@ -158,6 +173,11 @@ class Sensor:
         if turned := orientation_notice(image):
             notices.insert(0, turned)
         return Readings(found, camera, lens, tuple(notices), reservation)
+
+    @property
+    def rotation_notice(self) -> str | None:
+        """What is said of every frame whose measurements are turned."""
+        return None if self.rotation is None else f"what was measured is turned by {self.rotation}"
 
     def place(self, image: Path, height: int, width: int) -> dict[str, Any]:
         """Where a frame was taken, for its record, in the unit of its depth; empty: not known."""
@@ -214,6 +234,7 @@ class Sensor:
         else:
             camera, lens, notice = self._camera(image, height, width)
             to_camera = None if self.extrinsics is None else read_transform(self.extrinsics)
+        to_camera = to_camera if self.rotation is None else self.rotation.after(to_camera)
         points, std, weight = read_rated_points(cloud)
         maps = project_values(points, [std, weight], camera, height, width, to_camera)
         depth = remove_see_through(maps[:1])
@@ -246,6 +267,11 @@ class Sensor:
         return Measurements(sparse=view.sparse, std=std), view.intrinsics, lens, notices, reservation
 
 
+def read_job(job: Job, sensor: Sensor) -> FrameInputs:
+    """The frame of a job, from its files or from what it is a part of."""
+    return sensor.read(job.image, job.sparse) if job.read is None else job.read(sensor)
+
+
 def _with_points(found: Measurements, more: Tensor) -> Measurements:
     """The measurements and points [1, H, W] given by hand, which count fully."""
     there = measured(more)
@@ -261,6 +287,8 @@ def _with_points(found: Measurements, more: Tensor) -> Measurements:
 def _plain_setting(value: Any) -> Any:
     if isinstance(value, Tensor):
         return value.tolist()
+    if isinstance(value, Rotation):
+        return asdict(value)
     if isinstance(value, colmap.Reconstruction):
         return value.checksum
     if isinstance(value, Path):

@@ -33,7 +33,8 @@ from gbpn.files.contained import contained
 from gbpn.formats.depth_files import DepthRangeWarning
 from gbpn.how import How
 from gbpn.inputs.frame import FrameInputs
-from gbpn.jobs.run import FULL, Job, Outcome, Run
+from gbpn.jobs.run import FULL, Job, Outcome
+from gbpn.jobs.sources import Sensor
 from gbpn.jobs.written import parse_intrinsics
 from gbpn.predict.completer import DepthCompleter
 from gbpn.scale import records
@@ -271,9 +272,9 @@ class ShardWorker:
         except GbpnError as error:
             problem = problem or str(error)
 
-        def read(run: Run = run) -> FrameInputs:
+        def read(sensor: Sensor) -> FrameInputs:
             with self.phases.of("read"):
-                return run.sensor.read(fetched.image, fetched.sparse)
+                return sensor.read(fetched.image, fetched.sparse)
 
         job = Job(
             image=fetched.image,
