@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +15,7 @@ from gbpn.camera.rotation import Rotation
 from gbpn.cli import app
 from gbpn.errors import InputError
 from gbpn.formats.camera_files import CameraFile
+from gbpn.formats.colmap import Reconstruction
 from gbpn.formats.images import write_image
 from gbpn.jobs.aligning import refined, suspicion
 from gbpn.jobs.pairing import plan
@@ -38,16 +38,16 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("scanned")
     for name in ("rgb", "exact", "turned", "clouds"):
         (root / name).mkdir()
-    to_camera = np.array([[0.0, -1, 0, 0.02], [0, 0, -1, -0.05], [1, 0, 0, -0.1], [0, 0, 0, 1]])
-    np.savetxt(root / "extrinsics.txt", to_camera)
+    mount = np.array([[0.0, -1, 0, 0.02], [0, 0, -1, -0.05], [1, 0, 0, -0.1], [0, 0, 0, 1]])
+    np.savetxt(root / "extrinsics.txt", mount)
     for number, sample in enumerate(scans()[:COUNT]):
         write_image(root / "rgb" / f"{number:03}.png", sample.image)
         turned = scanned(sample, WRONG)
         np.save(root / "exact" / f"{number:03}.npy", sample.sparse[0].numpy())
         np.save(root / "turned" / f"{number:03}.npy", turned.sparse[0].numpy())
-        seen = points(turned.sparse[None].double(), sample.intrinsics[None].double())[0]
-        seen = seen[:, measured(turned.sparse[0])].numpy()  # [3, N]
-        scanner = to_camera[:3, :3].T @ (seen - to_camera[:3, 3:])
+        rays = points(turned.sparse[None].double(), sample.intrinsics[None].double())[0]
+        seen = rays[:, measured(turned.sparse[0])].numpy()  # [3, N]
+        scanner = mount[:3, :3].T @ (seen - mount[:3, 3:])
         np.save(root / "clouds" / f"{number:03}.npy", scanner.T.astype(np.float32))
         camera = sample.intrinsics
         np.savetxt(root / "rgb" / "camera.txt", camera[None, [0, 1, 0, 1], [0, 1, 2, 2]].numpy())
@@ -145,6 +145,6 @@ def test_doors_that_cannot_refine_refuse(folders: Path, tmp_path: Path) -> None:
     many = CliRunner().invoke(app, [*words, "--refine-extrinsics", "--distributed", "here"])
     assert isinstance(many.exception, InputError)
     assert "--refine-extrinsics is for one machine" in str(many.exception)
-    model = replace(Sensor(), reconstruction=object())  # type: ignore[arg-type]
+    model = Reconstruction(cameras={}, pictures=[], points={})
     with pytest.raises(InputError, match="COLMAP"):
-        refined(model, [])
+        refined(Sensor(reconstruction=model), [])

@@ -33,7 +33,7 @@ class Rotation:
     @property
     def matrix(self) -> np.ndarray:
         """[3, 3] float64."""
-        return rotations(np.array([[self.x, self.y, self.z]]))[0]
+        return np.asarray(rotations(np.array([[self.x, self.y, self.z]]))[0])
 
     def after(self, to_camera: Tensor | None) -> Tensor:
         """[4, 4] float64: the points' way into the camera, then this."""

@@ -93,7 +93,7 @@ def _best(frames: Sequence[FrameEdges]) -> np.ndarray:
 
 
 def _inside(vectors: np.ndarray) -> np.ndarray:
-    return vectors[np.linalg.norm(vectors, axis=1) <= LARGEST + 0.1]
+    return np.asarray(vectors[np.linalg.norm(vectors, axis=1) <= LARGEST + 0.1])
 
 
 def _total(frames: Sequence[FrameEdges], vectors: np.ndarray, step: float) -> np.ndarray:

@@ -96,8 +96,8 @@ def depth_edges(depth: np.ndarray, focal: float) -> tuple[np.ndarray, np.ndarray
     places = np.stack([columns, rows], axis=1).astype(np.float64)
     near = 1 / depth[rows, columns].astype(np.float64)
     reach = max(_SHORTEST_REACH, focal * np.radians(_FARTHEST_NEIGHBOUR))
-    apart, index = cKDTree(places).query(places, _NEIGHBOURS + 1, distance_upper_bound=reach)
-    apart, index = apart[:, 1:], index[:, 1:]
+    found_at = cKDTree(places).query(places, _NEIGHBOURS + 1, distance_upper_bound=reach)
+    apart, index = (np.asarray(part)[:, 1:] for part in found_at)
     there = np.isfinite(apart)
     offset = places[np.where(there, index, 0)] - places[:, None]  # [N, k, 2]
     beside = {side: _first(offset, there, index, direction) for side, direction in _SIDES.items()}
@@ -119,7 +119,7 @@ def depth_edges(depth: np.ndarray, focal: float) -> tuple[np.ndarray, np.ndarray
     if not found:
         return nothing
     at, along, weight = (np.concatenate(part) for part in zip(*found, strict=True))
-    chosen = np.unique(np.linspace(0, len(at) - 1, min(len(at), _MOST)).astype(int)) if len(at) else []
+    chosen = np.unique(np.linspace(0, len(at) - 1, min(len(at), _MOST)).astype(int))
     return at[chosen], along[chosen], weight[chosen]
 
 
