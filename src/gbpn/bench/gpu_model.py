@@ -175,6 +175,7 @@ def _sources(kernel: str) -> tuple[Any, tuple[str, ...], dict[str, Any], int]:
     from gbpn.network.attention import triton_kernels
 
     name = SOURCES[kernel]
+    constants: dict[str, Any]
     if kernel.startswith("sweep"):
         block = STRIP if kernel == "sweep" else ADJOINT_STRIP
         module = sweep_kernels if kernel == "sweep" else sweep_adjoint_kernels

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import torch
+from torch.nn.functional import avg_pool2d, max_pool2d
 
 from gbpn.distribution import DepthDistribution
 from gbpn.evaluate.page import Picture
@@ -64,7 +65,7 @@ def _depths(samples: Sequence[Sample], answers: _Answers, labels: Sequence[str])
     low, high = pictures.value_range(_target(samples[0]))
     rows = []
     for sample, found, label in zip(samples, answers, labels, strict=True):
-        points = _small(pictures.measurements(sample.image, sample.sparse, low, high))
+        points = _points(sample, low, high)
         row = [pictures.titled(points, label)]
         for name, answer in found.items():
             row.append(_panel(_map(answer.mean), low, high, pictures.DEPTH, name, last=name == [*found][-1]))
@@ -139,6 +140,13 @@ def _panel(
     """A map under its title; `last` of its row: with the colour bar."""
     painted = _small(pictures.colours(values, low, high, palette))
     return pictures.titled(pictures.with_bar(painted, low, high, palette, unit) if last else painted, title)
+
+
+def _points(sample: Sample, low: float, high: float) -> Array:
+    """The measurements over the picture, small: none is lost between the pixels that are left."""
+    step = max(1, round(sample.image.shape[2] / _WIDE))
+    image = avg_pool2d(sample.image, step, ceil_mode=True)
+    return pictures.measurements(image, max_pool2d(sample.sparse, step, ceil_mode=True), low, high)
 
 
 def _small(picture: Array) -> Array:
