@@ -73,7 +73,7 @@ def _store_near_and_rest(onnx: Any, name: str, weights: torch.Tensor, _: str) ->
 
 
 def _unit(weights: torch.Tensor) -> float:
-    """The power of two that brings the largest near the end of float16's range, far from where it is coarse."""
+    """The power of two that brings the largest near the end of float16's range, where it is fine."""
     largest = float(weights.abs().max())
     return 2.0 ** (math.frexp(largest)[1] - 15)
 
