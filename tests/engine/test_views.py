@@ -7,6 +7,7 @@ import pytest
 import torch
 
 import gbpn
+from gbpn.answer import CompletedDepth
 from gbpn.camera.views import View, views_of
 from gbpn.camera.wide import Panorama, WideCamera, inside
 from gbpn.distribution import DepthDistribution
@@ -137,7 +138,15 @@ def test_a_room_comes_back_through_exact_views_seams_as_well_as_the_rest() -> No
     assert on_seams[places].mean() < 1.1 * in_the_middle[places].mean()
 
 
-def test_a_quarter_turn_of_the_panorama_turns_the_answer(completer: gbpn.DepthCompleter) -> None:
+@pytest.fixture(scope="module")
+def straight(completer: gbpn.DepthCompleter) -> CompletedDepth:
+    """The room as the small model sees it."""
+    return completer.complete(inputs_of(room(WHOLE.directions(HEIGHT, WIDTH))))
+
+
+def test_a_quarter_turn_of_the_panorama_turns_the_answer(
+    completer: gbpn.DepthCompleter, straight: CompletedDepth
+) -> None:
     frame = inputs_of(room(WHOLE.directions(HEIGHT, WIDTH)))
     turned = FrameInputs(
         image=frame.image.roll(WIDTH // 4, dims=-1),
@@ -145,7 +154,7 @@ def test_a_quarter_turn_of_the_panorama_turns_the_answer(completer: gbpn.DepthCo
         intrinsics=frame.intrinsics,
         wide=WHOLE,
     )
-    straight, other = completer.complete(frame), completer.complete(turned)
+    other = completer.complete(turned)
     for name in ("depth", "std", "confidence"):
         wanted = np.roll(getattr(straight, name), WIDTH // 4, axis=1)
         np.testing.assert_allclose(getattr(other, name), wanted, rtol=2e-3, atol=1e-4)
@@ -163,11 +172,12 @@ def test_a_mirrored_panorama_has_the_mirrored_answer(model: gbpn.GBPN) -> None:
     np.testing.assert_allclose(other.depth, straight.depth[:, ::-1], rtol=5e-3)
 
 
-def test_depth_does_not_depend_on_whether_sigma_is_wanted(completer: gbpn.DepthCompleter) -> None:
-    frame = inputs_of(room(WHOLE.directions(HEIGHT, WIDTH)))
-    without, with_sigma = completer.complete(frame, sigmas=False), completer.complete(frame)
-    np.testing.assert_array_equal(without.depth, with_sigma.depth)
-    assert with_sigma.calibrated
+def test_depth_does_not_depend_on_whether_sigma_is_wanted(
+    completer: gbpn.DepthCompleter, straight: CompletedDepth
+) -> None:
+    without = completer.complete(inputs_of(room(WHOLE.directions(HEIGHT, WIDTH))), sigmas=False)
+    np.testing.assert_array_equal(without.depth, straight.depth)
+    assert straight.calibrated
     assert not without.calibrated
 
 
@@ -195,9 +205,8 @@ def test_a_wrong_measurement_is_dropped_once_for_all_views(completer: gbpn.Depth
     assert int(answer.dropped.sum()) < 60
 
 
-def test_the_cloud_of_a_sphere_is_a_sphere(completer: gbpn.DepthCompleter) -> None:
-    frame = inputs_of(room(WHOLE.directions(HEIGHT, WIDTH)))
-    answer = completer.complete(frame)
+def test_the_cloud_lies_on_the_rays_at_the_ranges(straight: CompletedDepth) -> None:
+    answer = straight
     cloud = answer.cloud(answer.observed)
     np.testing.assert_allclose(
         np.linalg.norm(cloud.points, axis=-1), answer.depth[answer.observed], rtol=1e-5
