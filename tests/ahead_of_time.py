@@ -14,14 +14,17 @@ ARCHITECTURES: tuple[int | str, ...] = (80, 90)
 if os.environ.get("GBPN_ALL_TESTS"):
     ARCHITECTURES = (80, 90, 100, "gfx942")
 SIZES = "i32"
+MATRICES = ("mma.sync", "wgmma.mma_async", "tcgen05.mma", "v_mfma")
+"""Instructions of tensor cores, by architecture."""
 
 
 def compiled(cases: list[dict[str, Any]], cache: Path) -> list[dict[str, Any]]:
-    """For every case × architecture: kernel, architecture, PTX target, entry found or not, bytes of code.
+    """For every case × architecture: kernel, architecture, PTX target, entry found or not, bytes of code,
+    lines of it that wait for other programs, and those that multiply matrices on tensor cores.
 
     A case: {"module", "kernel", "numbers": names of integer arguments, "constants": {name: value}, "warps",
-    "counters": names of pointers to int32, if any, "pointer": "*fp32" or "*fp64", which all other arguments
-    are}. The interpreter is off in the child, whatever it is here.
+    "pointer": "*fp32", say, which all other arguments are but "pointers": {name: type}}. The interpreter is
+    off in the child, whatever it is here.
     """
     environment = os.environ | {
         "TRITON_INTERPRET": "0",
@@ -55,7 +58,7 @@ def compile_one(case: dict[str, Any], architecture: int | str) -> dict[str, Any]
     constants = case["constants"]
     kinds = dict.fromkeys(kernel.arg_names, case["pointer"])
     kinds |= dict.fromkeys(case["numbers"], SIZES) | dict.fromkeys(constants, "constexpr")
-    kinds |= dict.fromkeys(case.get("counters", ()), "*i32")
+    kinds |= {name: kind for name, kind in case.get("pointers", {}).items() if name in kinds}
     amd = isinstance(architecture, str)
     binary = triton.compile(
         ASTSource(kernel, kinds, constants),
@@ -71,6 +74,7 @@ def compile_one(case: dict[str, Any], architecture: int | str) -> dict[str, Any]
         "target": target,
         "entry": f"{'.amdhsa_kernel' if amd else '.entry'} {case['kernel']}" in binary.asm[text],
         "waits": [line.strip() for line in lines if ".acquire" in line or ".release" in line],
+        "matrices": [line.strip() for line in lines if any(word in line for word in MATRICES)][:1],
         "bytes": len(binary.asm[code]),
     }
 

@@ -54,13 +54,23 @@ def interpreter(monkeypatch: pytest.MonkeyPatch) -> None:
     """Triton kernels on the CPU, two to four times as fast as the interpreter is by itself.
 
     It prepares the whole language anew at each call of a device function; a launch does that anyhow, and for
-    Triton's own library once is enough.
+    Triton's own library once is enough. Its product of bfloat16 matrices multiplies their bits as integers:
+    here they are float32 first, which holds every bfloat16.
     """
     pytest.importorskip("triton", reason="needs triton (pip install gbpn[gpu])")
     if os.environ["TRITON_INTERPRET"] != "1":
         return
-    from triton.runtime.interpreter import InterpretedFunction
+    import triton.language as tl
+    from triton.runtime.interpreter import InterpretedFunction, InterpreterBuilder
 
+    dot = InterpreterBuilder.create_dot
+
+    def exact_dot(self, a, b, *rest):
+        if a.dtype.scalar == tl.bfloat16:
+            a, b = (self.cast_impl(x, tl.block_type(tl.float32, list(x.data.shape))) for x in (a, b))
+        return dot(self, a, b, *rest)
+
+    monkeypatch.setattr(InterpreterBuilder, "create_dot", exact_dot)
     slow, prepared = InterpretedFunction.__call__, set()
 
     def call(self, *arguments, **options):

@@ -173,7 +173,7 @@ torch.rand(2, generator=g); torch.Generator().manual_seed(0); np.random.default_
 
 PRIVATE = {
     "gbp/scan.py": {"_higher_order_ops"},  # tests/gbp/test_scan.py
-    "network/fused_convolution.py": {  # tests/network/test_fused_convolution.py
+    "network/convolution.py": {  # tests/network/test_convolution.py
         "_convolution_pointwise",
         "_convolution_transpose_pointwise",
     },

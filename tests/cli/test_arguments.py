@@ -92,7 +92,7 @@ def test_the_module_is_the_command(frame: Path) -> None:
 
 def test_choices_are_those_that_the_whole_takes() -> None:
     from gbpn.measurements import outliers
-    from gbpn.network.fused_convolution import PRECISIONS
+    from gbpn.network.convolution import PRECISIONS
     from gbpn.scale.complete import ENGINES
     from gbpn.scale.instructions import PACKS
 

@@ -20,7 +20,7 @@ from gbpn.cli import app
 from gbpn.errors import InputError
 from gbpn.evaluate import influence, published, suites
 from gbpn.evaluate.methods import method_entry
-from gbpn.evaluate.paper import PARTS
+from gbpn.evaluate.paper import PARTS, compared
 from gbpn.evaluate.report import Report, Row
 from gbpn.metrics import UNCERTAINTIES, MetricTable, Scores
 
@@ -50,9 +50,10 @@ def test_the_paper_in_one_command(tmp_path: Path, weights: Path) -> None:
     assert len(rows) == 6
     for points, entry in printed.items():
         for metric in ("rmse", "mae"):
-            row = rows[f"v9, {points} points", metric]
-            assert float(row["paper"]) == pytest.approx(entry[metric])
-            assert float(row["difference"]) == pytest.approx(float(row["here"]) - entry[metric], abs=2e-5)
+            row = rows[f"{points} points", metric]
+            assert row["method"] == "v9"
+            assert row["paper"] == pytest.approx(entry[metric])
+            assert row["difference"] == pytest.approx(row["here"] - entry[metric])
     assert all("no data: none of" in one["skipped"] for one in parts.values())
     page = (tmp_path / "out" / "index.html").read_text()
     assert page.count("Skipped:") == len(parts)
@@ -133,3 +134,22 @@ def test_tables_fit_a_terminal_of_80_columns(name: str) -> None:
     assert "…" not in text
     assert text.count("0.1235") + text.count("0.1234") >= 4
     assert text.count("123.45") == 8
+
+
+def test_only_the_same_setting_stands_beside(weights: Path) -> None:
+    """The paper's noise begins at 1 %: nothing of it belongs beside measurements without noise."""
+    table = MetricTable([Scores(name="nyuv2/a#0", pixels=10, values={"rmse": 0.1, "rmse_drop_1pct": 0.1})])
+    rows = [
+        Row(method="v9", setting=setting, table=table, measurements=5.0, seconds=0.1)
+        for setting in ({}, {"noise": 0.01}, {"noise": 0.02})
+    ]
+    spec = str(weights / "v9.safetensors")
+    for suite, found in (("noise", rows), ("confidence", rows[:1])):
+        part = next(part for part in PARTS if part.suite == suite)
+        report = Report(dataset="nyuv2", title="t", samples=1, rows=found, suite=suite)
+        printed = {(one.setting, one.metric): one.paper for one in compared(part, report, [spec])}
+        if suite == "noise":
+            assert printed["as given", "rmse"] is None
+            assert printed["noise 1 %", "rmse"] != printed["noise 2 %", "rmse"]
+        assert None not in [paper for (setting, _), paper in printed.items() if setting != "as given"]
+    assert printed["as given", "rmse_drop_1pct"] == pytest.approx(0.02689)

@@ -135,13 +135,14 @@ def small(suite: str, shared: Path) -> list[object]:
         "gallery": [*room, "--method", "linear", "--points", 10, "--points", 500],
         "sharpness": [*room, "--method", "linear", "--points", 40, "--no-pictures"],
         "prior": [*room, "--method", "linear", "--points", 40, "--no-pictures"],
+        "parts": [*room, "--method", "linear", "--points", 40, "--no-pictures"],
     }[suite]
 
 
 @pytest.mark.parametrize("suite", [name for name, suite in SUITES.items() if not suite.judged])
 def test_every_suite_on_real_frames(suite, shared, weights, mapped, tmp_path) -> None:
     learned = ["--weights", weights] if suite in ("ablation", "iterations", "runtime", "propagation") else []
-    learned += ["--weights", mapped] if suite in ("sharpness", "prior") else []
+    learned += ["--weights", mapped] if suite in ("sharpness", "prior", "parts") else []
     evaluate(*small(suite, shared), *learned, "--suite", suite, "-o", tmp_path)
     data = report(tmp_path)
     assert data["suite"] == suite
@@ -174,6 +175,11 @@ def test_every_suite_on_real_frames(suite, shared, weights, mapped, tmp_path) ->
         assert {"none", "good: depth, blurred", "wrong: mirrored"} < {line["prior"] for line in table}
         assert {line["points"] for line in table} == {40}
         assert table[0]["change"] == "+0.0 %"
+    if suite == "parts":
+        (table,) = (rows for title, rows in data.items() if title.startswith("parts, "))
+        assert table[0]["without"] == "nothing"
+        assert table[0]["change"] == "+0.0 %"
+        assert {"depth-like map", "second stage"} & {line["without"] for line in table}
     if suite == "sharpness":
         (line,) = data["depth-like maps"]
         assert line["frames"] == 1

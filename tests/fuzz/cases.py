@@ -24,12 +24,13 @@ from gbpn.inputs.frame import FrameInputs
 from gbpn.inputs.reading import as_intrinsics, frame_inputs
 from gbpn.jobs.written import parse_intrinsics, parse_point
 
+from .c_calls import call
 from .corpus import colmap_text, seeds
 from .making import HEIGHT, WIDTH, npz
 from .mutations import NAMES, VALUES, WORDS, damaged, odd_array
 
-KINDS = ("file", "array", "value", "camera", "name", "words")
-SHARES = (0.55, 0.15, 0.08, 0.08, 0.08, 0.06)
+KINDS = ("file", "array", "value", "camera", "name", "words", "c")
+SHARES = (0.53, 0.14, 0.08, 0.08, 0.08, 0.04, 0.05)
 
 
 def run(seed: int, number: int, scratch: Path) -> tuple[str, str, str]:
@@ -210,4 +211,12 @@ def _words(rng: np.random.Generator, _: Path) -> str:
     return ""
 
 
-CASES = {"file": _file, "array": _array, "value": _value, "camera": _camera, "name": _name, "words": _words}
+def _c(rng: np.random.Generator, _: Path) -> str:
+    """Calls of the C interface with tensors that are not as it wants them."""
+    return call(rng)
+
+
+CASES = {
+    "file": _file, "array": _array, "value": _value, "camera": _camera, "name": _name, "words": _words,
+    "c": _c,
+}  # fmt: skip

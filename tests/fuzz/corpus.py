@@ -31,6 +31,7 @@ from gbpn.jobs.sources import Sensor
 from gbpn.recordings.timestamps import read_associations, read_timed_list
 
 from .making import CAMERA, HEIGHT, MATRIX, WIDTH, Seed, depth, npy, npz, pixels, saved
+from .packed import manifests, messages, projects, surveys, tars
 from .recorded import bags, finished, optional, poses, rated, stores, videos
 
 
@@ -318,6 +319,7 @@ def seeds() -> list[Seed]:
         for e in ("ascii", "binary", "binary_compressed")
     ]
     out += [*bags(), *videos(), *poses(), *finished(), *rated(), *stores(), *optional()]
+    out += [*tars(), *manifests(), *projects(), *messages(), *surveys()]
     for files in (colmap_text(), _colmap_binary()):
         for name, content in files.items():
             rest = tuple((f"m/{other}", data) for other, data in files.items() if other != name)

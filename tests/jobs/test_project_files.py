@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -65,3 +66,16 @@ def test_no_archive_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.gbpn").write_bytes(b"nothing of the kind")
     with pytest.raises(GbpnError, match="project"):
         read_project(tmp_path / "a.gbpn")
+
+
+@pytest.mark.parametrize("photo", [b"", b"no picture", b"%!PS-Adobe-3.0 EPSF-3.0"], ids=str)
+def test_a_photo_that_is_none_is_refused(tmp_path: Path, photo: bytes) -> None:
+    project = replace(read_project(saved(tmp_path / "a.gbpn")), photo=photo)
+    with pytest.raises(GbpnError, match="picture"):
+        unpacked(project, tmp_path)
+
+
+def test_a_damaged_photo_is_refused(tmp_path: Path) -> None:
+    project = read_project(saved(tmp_path / "a.gbpn"))
+    with pytest.raises(GbpnError, match="picture"):
+        unpacked(replace(project, photo=project.photo[:-30]), tmp_path)

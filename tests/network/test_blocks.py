@@ -9,7 +9,8 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from gbpn.network.blocks import ConvNorm, DropPath, ResidualBlock, doubled
+from gbpn.network.blocks import DropPath, ResidualBlock, doubled
+from gbpn.network.convolution import ConvNorm
 
 AnyModule = TypeVar("AnyModule", bound=nn.Module)
 

@@ -178,7 +178,7 @@ def test_asked_to_stop_a_run_saves_and_resumes(tmp_path, pool) -> None:
 
 @pytest.mark.parametrize(
     ("processes", "workers", "number"),
-    [(1, 2, signal.SIGTERM), (2, 1, signal.SIGTERM), (1, 1, signal.SIGINT)],
+    [(1, 2, signal.SIGTERM), (2, 1, signal.SIGTERM), (2, 1, signal.SIGINT)],
 )
 def test_asked_as_a_group_a_run_saves_and_leaves_nobody(
     tmp_path, pool, processes: int, workers: int, number: signal.Signals

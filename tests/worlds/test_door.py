@@ -252,6 +252,12 @@ def test_cc0_streets_have_nobody_else_in_them(scene: PoolScene) -> None:
 def test_other_settings_and_other_folders_are_left_alone(scene: PoolScene, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"other settings \(seed 1 there, 2 here\)"):
         opened(scene.folder.parent, Wanted(**{**vars(WANTED), "seed": 2}), "train")
+    older = json.loads((scene.folder / "meta.json").read_text())
+    older["drawn"]["generator"] = "of last year"
+    (tmp_path / "old" / "streets").mkdir(parents=True)
+    (tmp_path / "old" / "streets" / "meta.json").write_text(json.dumps(older))
+    with pytest.raises(InputError, match="generator of last year there"):
+        opened(tmp_path / "old", WANTED, "train")
     (tmp_path / "streets").mkdir()
     (tmp_path / "streets" / "diary.txt").write_text("mine")
     with pytest.raises(InputError, match="not empty"):

@@ -16,6 +16,7 @@ import itertools
 from gbpn.camera import pinhole
 from gbpn.errors import InputError
 from gbpn.worlds import shapes
+from gbpn.worlds.denoising import without_sparks
 from gbpn.worlds.scene import Light, Mesh, SceneBuilder, Surface
 from gbpn.worlds.shading import Drawing, Shader
 from gbpn.worlds.tracing import Tracer
@@ -153,6 +154,34 @@ def test_light_falls_off_and_shadows_are_dark() -> None:
 
     assert at((0, 0, 0)) == pytest.approx(0.5 * 50 * 0.04 / (np.pi * 4), rel=0.08)
     assert at((1.2, 0, 0)) < 0.25 * at((1.2, 0.9, 0))
+
+
+def test_a_wire_far_overhead_darkens_the_ground_a_little() -> None:
+    """It hides a part of the sun's disc at most: a soft line, not dots of night."""
+    builder = SceneBuilder()
+    white = builder.material(Surface(colour=(0.5, 0.5, 0.5)))
+    builder.add(shapes.quad((-60, -60, 0), (60, -60, 0), (60, 60, 0), (-60, 60, 0), white))
+    builder.add(shapes.box((0, 0, 8.0), (0.02, 80.0, 0.02), white))
+    # From 8 m the disc of half angle 0.006 is 0.096 m wide; 2 cm in its middle hide 26 % of it.
+    builder.lights.append(Light.sun((0, 0, 1), (4, 4, 4), spread=0.006))
+    view = viewpoint(looking((0, 0, 1.5), 0.0, -np.pi / 2), focal=400.0)
+    picture = Shader(Tracer(builder.build())).draw(view, seed=3).radiance[:, :, 1]
+    share = picture / (0.5 * 4 / np.pi)
+    share = share if share.mean(axis=0).std() > share.mean(axis=1).std() else share.T
+    along = share.mean(axis=0)  # across the wire's shadow
+    assert along.max() == pytest.approx(1, rel=0.02)
+    assert along.min() == pytest.approx(0.74, rel=0.12)
+    assert share[:, along < 0.8].std() < 0.2  # one ray to a pixel alone: above 0.3
+
+
+def test_sparks_go_and_lights_stay() -> None:
+    light = np.full((8 * 9, 3), 0.1, np.float32)
+    light[20] = 8.0  # alone
+    light[[49, 50, 58, 59]] = 5.0  # a lamp of 2 x 2 pixels
+    kept = light.copy()
+    kept[20] = 0.1
+    without_sparks(light, np.arange(8 * 9), 8, 9)
+    assert_allclose(light, kept, rtol=1e-6)
 
 
 def test_equal_seeds_give_equal_pictures() -> None:

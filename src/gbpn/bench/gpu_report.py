@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -13,6 +13,8 @@ from torch import Tensor
 from gbpn.bench.gbp import field, parsed
 from gbpn.gaussian import Gaussian
 from gbpn.gbp import infer, reference
+from gbpn.gbp.captured import CapturedInference, moved
+from gbpn.mrf import NonLocalEdges
 from gbpn.network.attention import neighbourhood_attention
 
 __all__ = ["PUBLISHED", "SIZES", "Check", "checks", "speeds", "text"]
@@ -22,6 +24,10 @@ PUBLISHED = {"256x320": 23.35}
 """Milliseconds of belief propagation alone in the paper, on its GPU, with 13 iterations and learned edges."""
 _LIMITS = {torch.float32: 1e-3, torch.float64: 1e-9}
 """Largest difference from plain torch on the CPU in float64, relative to the largest value."""
+_HALF = {torch.bfloat16: 2e-2, torch.float16: 3e-3}
+"""The same where attention multiplies half precision: about two roundings."""
+_SHORT: dict[str, Any] = {"iterations": 2, "nonlocal_steps": 2}
+_SMALL = (13, 70)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,13 +50,18 @@ def checks(device: str) -> Iterator[Check]:
 
     for dtype, limit in _LIMITS.items():
         for edges, direction in ((3, 0), (3, 3), (1, 1), (1, 2)):
-            inputs = _sweep_inputs(edges, 13, 70)
+            inputs = _sweep_inputs(edges, *_SMALL)
             runs = [_swept(part, direction) for part in (triton, reference)]
             yield _check(f"sweep {direction}, {edges} edges", runs, inputs, device, dtype, limit)
         runs = [_stepped(part) for part in (triton, reference)]
-        yield _check("learned edges", runs, _step_inputs(3, 13, 70), device, dtype, limit)
-        attentions = [_attended(name) for name in ("triton", "reference")]
-        yield _check("attention", attentions, _attention_inputs(9, 15), device, dtype, limit)
+        yield _check("learned edges", runs, _step_inputs(3, *_SMALL), device, dtype, limit)
+        again = [_inferred("triton", "recompute"), _inferred("reference", "tape")]
+        yield _check("recomputation", again, _step_inputs(3, *_SMALL)[4:], device, dtype, limit)
+        yield _check("attention", _attentions(), _attention_inputs(9, 15), device, dtype, limit)
+    for dtype, limit in _HALF.items():
+        yield _check("attention", _attentions(), _attention_inputs(9, 15), device, dtype, limit)
+    if torch.device(device).type == "cuda":
+        yield _graph(device)
 
 
 def _check(
@@ -96,6 +107,33 @@ def _attended(backend: str) -> Callable[..., tuple[Tensor, ...]]:
     return lambda *x: (neighbourhood_attention(*x, dilation=2, scale=0.5, backend=backend),)
 
 
+def _attentions() -> list[Callable[..., tuple[Tensor, ...]]]:
+    return [_attended(name) for name in ("triton", "reference")]
+
+
+def _inferred(backend: str, backward: str) -> Callable[..., tuple[Tensor, ...]]:
+    """Two iterations of a field whose learned edges are the arguments; the rest is fixed."""
+
+    def run(*x: Tensor) -> tuple[Tensor, ...]:
+        mrf = moved(field(*x[0].shape[-2:], learned=x[0].shape[1]), x[0].device)
+        far = dict(zip(("weight", "difference", "offset", "damping"), (t[:1, None] for t in x), strict=True))
+        far["damping"] = far["damping"][:, :, 0]
+        mrf = moved(replace(mrf, nonlocal_=NonLocalEdges(**far)), x[0].dtype)
+        belief = infer(mrf, backend=backend, backward=backward, **_SHORT, check=False).belief
+        return belief.information, belief.precision
+
+    return run
+
+
+def _graph(device: str) -> Check:
+    """A replayed inference against the same without a graph, on another field than it was captured with."""
+    height, width = 37, 70
+    first, second = (moved(field(height, width, learned=3, seed=seed), device) for seed in (0, 1))
+    got, wanted = CapturedInference(first, **_SHORT)(second), infer(second, **_SHORT).belief
+    difference = (got.mean - wanted.mean).abs().max() / wanted.mean.abs().max()
+    return Check(name="one graph", difference=float(difference), limit=1e-5)
+
+
 def _random(seed: int) -> Callable[..., Tensor]:
     generator = torch.Generator().manual_seed(seed)
     return lambda *shape: torch.rand(*shape, generator=generator)
@@ -139,14 +177,16 @@ def speeds(device: str, sizes: tuple[str, ...] = SIZES, repeats: int = 10) -> di
     found = {}
     for size in sizes:
         height, width = parsed(size)
-        mrf = _moved(field(height, width, learned=3), device)
+        mrf = moved(field(height, width, learned=3), device)
         random = _random(0)
         image = random(1, 3, height, width).to(device)
         sparse = SparseDepth(depth=2.0 * (random(1, 1, height, width) < 0.006).to(device))
         camera = torch.tensor([[[width, 0, width / 2], [0, width, height / 2], [0, 0, 1.0]]], device=device)
         with torch.inference_mode():
+            once = CapturedInference(mrf, eager=torch.device(device).type == "cpu", iterations=13)
             found[size] = {
                 "inference": _least(lambda: infer(mrf, iterations=13, check=False), device, repeats),  # noqa: B023
+                "graph": _least(lambda: once(mrf), device, repeats),  # noqa: B023
                 "network": _least(lambda: answering.look(image, camera), device, repeats),  # noqa: B023
                 "frame": _least(
                     lambda: answering.seen(answering.look(image, camera), sparse, sigmas=False),  # noqa: B023
@@ -155,17 +195,6 @@ def speeds(device: str, sizes: tuple[str, ...] = SIZES, repeats: int = 10) -> di
                 ),
             }
     return found
-
-
-def _moved(box: Any, device: str) -> Any:
-    from dataclasses import fields, is_dataclass, replace
-
-    if isinstance(box, Tensor):
-        return box.to(device)
-    if not is_dataclass(box):
-        return box
-    parts = {one.name: _moved(getattr(box, one.name), device) for one in fields(box)}
-    return replace(box, **parts)  # type: ignore[type-var]
 
 
 def _least(work: Callable[[], Any], device: str, repeats: int) -> float:

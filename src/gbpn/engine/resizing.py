@@ -3,7 +3,7 @@
 Weights know differences of depth from pixel to pixel at the focal length, in pixels, that they were trained
 at. With few measurements these differences decide, and a picture with another focal length is completed
 better at the size that brings it to that one; with many, every measurement wants a pixel of its own.
-`working_scale` is that rule, and `scripts/measure_sizes.py` holds it against all other sizes.
+`working_scale` is that rule; docs/log/2026-11-18-working-size.md holds it against all other sizes.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from rich.table import Table
 from gbpn.datasets import VoidDataset, open_dataset
 from gbpn.datasets.void import DEPTH_RANGE as VOID_RANGE
 from gbpn.errors import GbpnError, InputError
-from gbpn.evaluate import ablation, acceptance, priors, published, runtime, suites, trust
+from gbpn.evaluate import ablation, acceptance, parts, priors, published, runtime, suites, trust
 from gbpn.evaluate.figures import contact_sheets, frame_rows, propagation, reaches
 from gbpn.evaluate.gallery import gallery
 from gbpn.evaluate.methods import BASELINES, distinct, method_entry, split_iterations, weight_entries
@@ -37,7 +38,11 @@ from gbpn.files.guard import LONGEST_MESSAGE, shown
 from gbpn.kernels.backends import fastest_device
 from gbpn.model.loading import load
 
-__all__ = ["Request", "list_suites", "perform", "protocol", "submit"]
+__all__ = ["CAPTIONS", "Request", "list_suites", "perform", "protocol", "submit"]
+
+
+CAPTIONS = "captions.json"
+"""In the folder of pictures: what each of them shows."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,6 +144,8 @@ def _extras(plan: Plan, suite: suites.Suite, report: Report) -> tuple[dict[str, 
         return {"depth-like maps": depth_maps(plan)}, []
     if suite.name == "prior":
         return priors.tables(plan), []
+    if suite.name == "parts":
+        return parts.tables(plan), []
     if suite.judge is not None:
         learned = [entry.name for entry in plan.entries if entry.kind == "weights"]
         return dict(suite.judge(report.rows, learned)), _reliability(report) if suite.trust else []
@@ -246,6 +253,10 @@ def _write_page(
         shown += contact_sheets(plan, report) + propagation(plan, report, request.pixels)
     for picture in shown:
         write_bytes(request.output / "pictures" / f"{picture.name}.{picture.kind}", picture.data)
+    captions = {f"{picture.name}.{picture.kind}": picture.caption for picture in shown}
+    if shown:
+        told = json.dumps(captions, indent=1, ensure_ascii=False) + "\n"
+        write_text(request.output / "pictures" / CAPTIONS, told)
     write_text(request.output / "index.html", page(report, shown, suite.axis, suite.metric))
 
 
@@ -298,7 +309,7 @@ def _make_settings(request: Request, suite: suites.Suite) -> tuple[Setting, ...]
     out = list(suite.settings)
     if suite.name == "iterations" and request.weights:
         out = list(suites.iterations_up_to(_most_iterations(request)))
-    if suite.name == "gallery" and request.dataset == "kitti":
+    if suite.name == "gallery" and _family(request) == "kitti" and not request.points:
         out = [Setting(lines=n, frames=1) for n in suites.LINES]
     asked: dict[str, tuple[Any, ...]] = {
         "points": request.points,
@@ -315,6 +326,14 @@ def _make_settings(request: Request, suite: suites.Suite) -> tuple[Setting, ...]
         if values:
             out = list(dict.fromkeys(replace(s, **{name: value}) for s in out for value in values))
     return tuple(out)
+
+
+def _family(request: Request) -> str:
+    """The published data that a request's frames belong to, "" where they belong to none."""
+    if request.dataset != "pool":
+        return request.dataset
+    dataset = open_dataset(request.dataset, request.root, request.split, **request.options)
+    return published.family(request.dataset, list(dataset.names))
 
 
 def _most_iterations(request: Request) -> int:

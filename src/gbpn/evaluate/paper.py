@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -15,9 +15,9 @@ from rich.markup import escape as plain
 from gbpn.datasets import VoidDataset, open_dataset
 from gbpn.errors import GbpnError, InputError
 from gbpn.evaluate import published
-from gbpn.evaluate.evaluation import Request, perform
+from gbpn.evaluate.evaluation import CAPTIONS, Request, perform
 from gbpn.evaluate.methods import weight_entries
-from gbpn.evaluate.report import Report, Row, setting_text
+from gbpn.evaluate.report import Report, Row, column_title, header, setting_text
 from gbpn.files.atomic import write_text
 from gbpn.model.loading import load
 from gbpn.show.html_page import document, embedded
@@ -108,16 +108,33 @@ _POOLED = {"nyuv2": "nyuv2/test_public", "kitti": "kitti"}
 class Comparison:
     """One number of the paper beside ours."""
 
+    method: str
     setting: str
     metric: str
     paper: float | None
     here: float
 
     @property
+    def difference(self) -> float | None:
+        return None if self.paper is None else self.here - self.paper
+
+    @property
     def cells(self) -> tuple[str, ...]:
-        paper = "–" if self.paper is None else f"{self.paper:.5g}"
-        difference = "–" if self.paper is None else f"{self.here - self.paper:+.5f}"
-        return self.setting, self.metric, paper, f"{self.here:.5f}", difference
+        """As a table shows them; inverse depths of streets are small."""
+        digits = 5 if self.metric in ("irmse", "imae") else 4
+        paper = "–" if self.paper is None else f"{self.paper:.{digits}f}"
+        difference = "–" if self.difference is None else f"{self.difference:+.{digits}f}".replace("-", "−")
+        return (
+            self.method,
+            self.setting,
+            header(self.metric),
+            paper,
+            f"{self.here:.{digits}f}",
+            difference,
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self) | {"difference": self.difference}
 
 
 def find_data(request: Request) -> dict[str, tuple[str, str] | str]:
@@ -180,7 +197,7 @@ def perform_paper(request: Request, console: Console) -> list[dict[str, Any]]:
                 "part": part.title,
                 "skipped": reason,
                 "frames": frames,
-                "rows": [dict(zip(_HEAD, c.cells, strict=True)) for c in comparisons],
+                "rows": [c.to_json() for c in comparisons],
             }
         )
         shown.append((part, comparisons, reason, frames, folder))
@@ -207,7 +224,7 @@ def _unable(part: Part, ours: Sequence[str]) -> str:
     return ""
 
 
-_HEAD = ("setting", "metric", "paper", "here", "difference")
+_HEAD = ("method", "setting", "metric", "paper", "here", "difference")
 
 
 def compared(part: Part, report: Report, weights: Sequence[str]) -> list[Comparison]:
@@ -223,11 +240,13 @@ def compared(part: Part, report: Report, weights: Sequence[str]) -> list[Compari
         single = load(entries[0].spec).config.stages == 1
         wanted = "GBPN-1" if single else "GBPN-2"
         mine = {entries[0].name: wanted if wanted in names else "GBPN"}
+    swept = {name for row in report.rows for name in row.setting}
     return [
         Comparison(
-            setting=f"{row.method}, {setting_text(row.setting)}",
+            method=row.method,
+            setting=setting_text(row.setting),
             metric=metric,
-            paper=_printed(printed, mine[row.method], row, metric),
+            paper=_printed(printed, mine[row.method], row, metric, swept),
             here=row.values[metric],
         )
         for row in report.rows
@@ -237,11 +256,16 @@ def compared(part: Part, report: Report, weights: Sequence[str]) -> list[Compari
     ]
 
 
-def _printed(printed: Sequence[dict[str, Any]], method: str, row: Row, metric: str) -> float | None:
-    """What the paper prints for this method in this setting; a setting says only what it has in common."""
+def _printed(
+    printed: Sequence[dict[str, Any]], method: str, row: Row, metric: str, swept: set[str]
+) -> float | None:
+    """What the paper prints for this method in this setting.
+
+    What the report varies must be the same; what only the paper says (500 points, say) is the protocol's own.
+    """
     for entry in printed:
-        common = set(entry["setting"]) & set(row.setting)
-        same = all(entry["setting"][name] == row.setting[name] for name in common)
+        common = {name for name in entry["setting"] if name in swept}
+        same = all(entry["setting"][name] == row.setting.get(name) for name in common)
         if entry["method"] == method and same and metric in entry:
             return float(entry[metric])
     return None
@@ -249,8 +273,9 @@ def _printed(printed: Sequence[dict[str, Any]], method: str, row: Row, metric: s
 
 _STYLE = """
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: 13.5px; }
-th, td { padding: 4px 12px; border-bottom: 1px solid var(--line); text-align: right; }
-th:first-child, td:first-child { text-align: left; }
+th, td { padding: 4px 12px; border-bottom: 1px solid var(--line); text-align: right; vertical-align: bottom; }
+table.wide th, table.wide td { padding: 4px 7px; }
+th:first-child, td:first-child, .named td:nth-child(2), .named th:nth-child(2) { text-align: left; }
 .skipped { color: var(--faint); } figure { margin: 12px 0 24px; } figcaption { color: var(--faint); }
 section { break-inside: auto; } figure, table { break-inside: avoid; }
 @media print { body { max-width: none; } a { color: inherit; } h2 { break-after: avoid; } }
@@ -294,23 +319,25 @@ def _write(request: Request, outcome: list[dict[str, Any]], shown: list[tuple[An
 def _table(comparisons: Sequence[Comparison]) -> str:
     head = "".join(f"<th>{word}</th>" for word in _HEAD)
     rows = ("".join(f"<td>{escape(cell)}</td>" for cell in c.cells) for c in comparisons)
-    return f"<table><tr>{head}</tr>{''.join(f'<tr>{row}</tr>' for row in rows)}</table>"
+    return f'<table class="named"><tr>{head}</tr>{"".join(f"<tr>{row}</tr>" for row in rows)}</table>'
 
 
 def _plain_table(title: str, rows: list[dict[str, Any]]) -> str:
     keys = list(dict.fromkeys(key for row in rows for key in row))
-    head = "".join(f"<th>{escape(key.replace('_', ' '))}</th>" for key in keys)
+    head = "".join(f"<th>{escape(column_title(key))}</th>" for key in keys)
     cells = ("".join(f"<td>{escape(str(row.get(key, '–')))}</td>" for key in keys) for row in rows)
-    return (
-        f"<h3>{escape(title)}</h3><table><tr>{head}</tr>{''.join(f'<tr>{row}</tr>' for row in cells)}</table>"
-    )
+    lines = "".join(f"<tr>{row}</tr>" for row in cells)
+    return f'<h3>{escape(title)}</h3><table class="wide"><tr>{head}</tr>{lines}</table>'
 
 
 def _figures(part: Part, folder: Path) -> list[str]:
-    files = sorted((folder / "pictures").glob("*.png"))
-    chosen = [file for stem in part.pictures for file in files if file.stem.startswith(stem)]
+    """The part's own pictures, with what each of them shows."""
+    told = folder / "pictures" / CAPTIONS
+    captions = json.loads(told.read_text(encoding="utf-8")) if told.is_file() else {}
+    chosen = [name for stem in part.pictures for name in captions if name.startswith(stem)]
     return [
-        f'<figure><img src="{embedded(file.read_bytes())}" alt="{escape(file.stem)}">'
-        f"<figcaption>{escape(file.stem.replace('_', ' '))}</figcaption></figure>"
-        for file in dict.fromkeys(chosen)
+        f'<figure><img src="{embedded((told.parent / name).read_bytes())}" alt="{escape(name)}">'
+        f"<figcaption>{escape(captions[name])}</figcaption></figure>"
+        for name in dict.fromkeys(chosen)
+        if name.endswith(".png")
     ]

@@ -20,14 +20,14 @@ from gbpn.metrics import ERRORS, SURFACES, UNCERTAINTIES, MetricTable, Scores
 if TYPE_CHECKING:
     from rich.table import Table
 
-__all__ = ["Report", "Row", "best_of", "header", "rows", "setting_text", "shown"]
+__all__ = ["Report", "Row", "best_of", "column_title", "header", "rows", "setting_text", "shown"]
 
 _COLUMNS = ("rmse", "mae", "irmse", "rel", "delta_1.02", "delta_1.05", "delta_1.25", "rmse_drop_1pct", "ause")
 """What a short table shows; report.json and report.csv have everything."""
 _NARROW = ("irmse", "delta_1.25")
 """Left out of these on a screen of 80 columns."""
 
-_SCREEN, _BETWEEN = 80, 3
+_SCREEN, _BETWEEN = 80, 2
 """Columns of a terminal, and between two columns of a table."""
 _DEAREST = (
     *(
@@ -181,7 +181,7 @@ class Report:
             for columns in _portions(keys, entries):
                 table = Table(title=escape(title), box=box.SIMPLE, padding=(0, 1, 0, 0), pad_edge=False)
                 for key in columns:  # titles may break, numbers may not
-                    table.add_column(escape(_broken(key)), min_width=_width(key, entries), overflow="fold")
+                    table.add_column(escape(column_title(key)), width=_width(key, entries), overflow="fold")
                 for entry in entries:
                     table.add_row(*(escape(str(entry.get(key, "–"))) for key in columns))
                 out.append(table)
@@ -212,7 +212,7 @@ class Report:
         settings = max((len(setting_text(row.setting)) for row in self.rows), default=0)
         methods = max((len(row.method) for row in self.rows), default=0)
         names = _fitting(names, _SCREEN - min(max(methods, 17), 24) - max(settings, 7) - 8)
-        caption = f"{self.samples} frames. {self.protocol}"
+        caption = f"{self.samples} frame{'' if self.samples == 1 else 's'}. {self.protocol}"
         table = Table(
             title=escape(self.title),
             caption=escape(caption),
@@ -237,15 +237,28 @@ class Report:
         return table
 
 
-def _broken(key: str) -> str:
-    """A title that may break between its words."""
-    return key.replace("_", " ")
+_UNIT_WORDS = {
+    "milliseconds": "[ms]",
+    "megabytes": "[MB]",
+    "gigabytes": "[GB]",
+    "gigaflops": "GFLOP",
+    "gigamacs": "GMAC",
+}
+
+
+_ALONE = {"[ms]": "time [ms]", "[MB]": "memory [MB]", "[GB]": "memory [GB]"}
+
+
+def column_title(key: str) -> str:
+    """How a table of a suite's own calls a column: words, units in brackets."""
+    words = " ".join(_UNIT_WORDS.get(word, word) for word in key.split("_"))
+    return _ALONE.get(words, words)
 
 
 def _width(key: str, entries: Sequence[dict[str, Any]]) -> int:
-    """Characters that a column needs: its longest value, up to 24, and the longest word of its title."""
+    """Characters that a column needs: its longest value, up to 26, and the longest word of its title."""
     longest = max(len(str(entry.get(key, "–"))) for entry in entries)
-    return max(min(longest, 24), max(map(len, _broken(key).split()), default=0))
+    return max(min(longest, 26), max(map(len, column_title(key).split()), default=0))
 
 
 def _portions(keys: Sequence[str], entries: Sequence[dict[str, Any]]) -> list[list[str]]:
@@ -253,7 +266,7 @@ def _portions(keys: Sequence[str], entries: Sequence[dict[str, Any]]) -> list[li
     portions: list[list[str]] = [[]]
     for key in keys:
         taken = sum(_width(other, entries) + _BETWEEN for other in portions[-1])
-        if portions[-1] and taken + _width(key, entries) >= _SCREEN:
+        if portions[-1] and taken + _width(key, entries) > _SCREEN - _BETWEEN:
             portions.append([keys[0]])
         portions[-1].append(key)
     return portions
@@ -340,7 +353,7 @@ def setting_text(setting: dict[str, Any]) -> str:
     words = []
     for name, value in setting.items():
         if name in ("points", "lines", "iterations", "seeds"):
-            words.append(f"{value} {name}")
+            words.append(f"{value} {name.removesuffix('s') if value == 1 else name}")
         elif name == "noise":
             words.append(f"noise {100 * value:g} %")
         elif name == "scale":

@@ -190,6 +190,15 @@ SUITES: dict[str, Suite] = {
             published=False,
         ),
         Suite(
+            name="parts",
+            about="What each part of weights brings: the same without it, nothing learned anew.",
+            settings=tuple(Setting(points=n) for n in (50, 500)),
+            axis="points",
+            methods=("none",),
+            needs_weights=True,
+            published=False,
+        ),
+        Suite(
             name="confidence",
             about="What the uncertainty is worth: dropping the least confident, AUSE, coverage, likelihood.",
             methods=("nearest", "linear", "fast_global", "gbp_handmade"),

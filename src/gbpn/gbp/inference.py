@@ -8,6 +8,7 @@ from types import ModuleType
 
 import torch
 from torch import Tensor
+from torch.utils.checkpoint import checkpoint
 
 from gbpn.errors import BackendError, InputError
 from gbpn.gaussian import Gaussian
@@ -17,9 +18,23 @@ from gbpn.gbp.state import Inference, Messages, Snapshot
 from gbpn.kernels.backends import COMPILED, TRITON, require_backend
 from gbpn.mrf import DIRECTIONS, MRF, LocalEdges, NonLocalEdges
 
-__all__ = ["BACKWARDS", "at", "choose_backend", "infer", "load_backend"]
+__all__ = [
+    "BACKWARDS",
+    "KEPT_PLANES",
+    "at",
+    "choose_backend",
+    "fitting_backward",
+    "infer",
+    "load_backend",
+]
 
-BACKWARDS = ("tape", "recompute")
+BACKWARDS = ("tape", "recompute", "auto")
+KEPT_PLANES = {"tape": 82, "recompute": 18}
+"""Planes that backends without a tape of their own keep for the gradient of an iteration with four steps: of
+every sweep and step the messages after it (16; 2 beside the field that it read), or the messages before the
+iteration."""
+_SHARE = 1 / 4
+"""Of a GPU's memory, that a tape may take."""
 
 
 def infer(
@@ -47,8 +62,10 @@ def infer(
     variances    exact solvers only: marginal instead of conditional precision, see `gbpn.gbp.exact`
     reweighting  ρ: edges count w/ρ and beliefs sum ρ·messages; 1 is the paper
     scheme       where the paper's text and the release pass messages differently, see `Scheme`
-    backward     what cpu keeps for gradients, per pixel and iteration in float32 with 3 edges, 4 steps:
-                 "tape" 128 bytes (96 without learned edges), "recompute" 72 bytes and one more forward pass
+    backward     what is kept for gradients, per pixel and iteration in float32 with 3 edges, 4 steps:
+                 "tape" 128 bytes (96 without learned edges; other backends than cpu every message of every
+                 sweep, about 330), "recompute" 72 bytes, the messages before it, and one more forward pass;
+                 "auto" recomputes where a tape would take more than a quarter of a GPU's memory
     record       keep the belief after every sweep (slow; for pictures)
     check        validate shapes and values (about the cost of one iteration); switch off only where they
                  are known to be good
@@ -73,13 +90,15 @@ def infer(
         )
     if backward not in BACKWARDS:
         raise InputError(f"backward must be one of {', '.join(BACKWARDS)}; got {backward!r}")
+    if backward == "auto":
+        backward = _suitable_backward(mrf, iterations)
     name = scheme.backend(backend, choose_backend(backend, mrf.weight.device))
     operators = load_backend(name)
     mrf = operators.directed(mrf) if hasattr(operators, "directed") else mrf.directed()
     messages = messages if messages is not None else Messages.empty(mrf, scheme)
     if record or scheme != RELEASED or not hasattr(operators, "infer"):
         return _infer_stepwise(
-            operators, name, mrf, messages, iterations, nonlocal_steps, reweighting, scheme, record
+            operators, name, mrf, messages, iterations, nonlocal_steps, reweighting, scheme, record, backward
         )
     belief, state = operators.infer(
         mrf,
@@ -90,6 +109,20 @@ def infer(
         backward=backward,
     )
     return Inference(belief=belief, messages=state, iterations=iterations, backend=name)
+
+
+def fitting_backward(pixels: int, iterations: int, itemsize: int, *, memory: int) -> str:
+    """ "tape", or "recompute" where a tape of so many pixels would fill a GPU of `memory` bytes."""
+    kept = KEPT_PLANES["tape"] * itemsize * pixels * iterations
+    return "recompute" if kept > _SHARE * memory else "tape"
+
+
+def _suitable_backward(mrf: MRF, iterations: int) -> str:
+    where = mrf.weight.device
+    if where.type != "cuda":
+        return "tape"
+    memory = torch.cuda.get_device_properties(where).total_memory
+    return fitting_backward(mrf.weight.numel(), iterations, mrf.weight.element_size(), memory=memory)
 
 
 def _infer_exactly(
@@ -175,27 +208,39 @@ def _infer_stepwise(
     reweighting: float,
     scheme: Scheme,
     record: bool,
+    backward: str,
 ) -> Inference:
-    unary, local, far = mrf.unary, messages.local, messages.nonlocal_
+    unary, state = mrf.unary, messages
     snapshots: list[Snapshot] = []
+    again = backward == "recompute" and not record and torch.is_grad_enabled()
 
-    def snapshot(t: int, part: str) -> None:
+    def snapshot(t: int, part: str, local: Gaussian, far: Gaussian) -> None:
         if record:
             belief = Messages(local, far).belief(unary, reweighting)
             snapshots.append(Snapshot(iteration=t, part=part, belief=belief))
 
     edges = mrf.local
     assert isinstance(edges, LocalEdges)
-    for t in range(iterations):
+
+    def iteration(t: int, *parts: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        local, far = Gaussian(*parts[:2]), Gaussian(*parts[2:])
         base = Messages(Gaussian.identity_like(local.precision), far).belief(unary, reweighting)
         for direction in range(4):
             local = _sweep(operators, base, local, edges, t, direction, reweighting, scheme)
-            snapshot(t, DIRECTIONS[direction])
+            snapshot(t, DIRECTIONS[direction], local, far)
         if (learned := mrf.nonlocal_) is not None and nonlocal_steps:
             base = Messages(local, Gaussian.identity_like(far.precision)).belief(unary, reweighting)
             far = _parallel(operators, base, far, learned, t, nonlocal_steps, reweighting, scheme)
-            snapshot(t, "nonlocal")
-    state = Messages(local, far)
+            snapshot(t, "nonlocal", local, far)
+        return local.information, local.precision, far.information, far.precision
+
+    parts = _parts(state)
+    for t in range(iterations):
+        if again:
+            parts = checkpoint(iteration, t, *parts, use_reentrant=False, preserve_rng_state=False)
+        else:
+            parts = iteration(t, *parts)
+    state = Messages(Gaussian(*parts[:2]), Gaussian(*parts[2:]))
     return Inference(
         belief=state.belief(unary, reweighting),
         messages=state,
@@ -203,6 +248,11 @@ def _infer_stepwise(
         backend=name,
         snapshots=snapshots,
     )
+
+
+def _parts(state: Messages) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    local, far = state.local, state.nonlocal_
+    return local.information, local.precision, far.information, far.precision
 
 
 def _sweep(

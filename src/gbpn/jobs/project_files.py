@@ -9,7 +9,6 @@ was not told), perhaps `camera_file`, and `how`. points.csv has x, y, depth, std
 
 from __future__ import annotations
 
-import io
 import json
 import zipfile
 from dataclasses import dataclass
@@ -70,8 +69,7 @@ def read_project(path: Path) -> Project:
                 "and give photo, points and --intrinsics"
             )
         return Project(
-            name="".join(c if c.isascii() and c.isalnum() else "_" for c in str(told["name"]))[:40]
-            or "picture",
+            name=_plain(str(told["name"])),
             photo=photo,
             suffix=suffix,
             size=(height, width),
@@ -105,15 +103,13 @@ def unpacked(project: Project, folder: Path) -> tuple[Path, Path, str | None]:
 
     Points are then pixels of the photo: the centre of each pixel of the smaller picture.
     """
-    from PIL import Image, ImageOps
-
+    from gbpn.formats.images import read_pixels
     from gbpn.formats.point_tables import read_point_table
 
-    with Image.open(io.BytesIO(project.photo)) as stored:
-        photo = ImageOps.exif_transpose(stored)
-        across, down = photo.width / project.size[1], photo.height / project.size[0]
     picture, table = folder / f"{project.name}{project.suffix}", folder / f"{project.name}.csv"
     picture.write_bytes(project.photo)
+    height, width, _ = read_pixels(picture).shape
+    across, down = width / project.size[1], height / project.size[0]
     table.write_text(project.points, encoding="utf-8")
     points = read_point_table(table)
     points[:, 0] = (points[:, 0] + 0.5) * across - 0.5

@@ -8,7 +8,7 @@ maps a frame that costs more than filling them. Maps made here keep their memory
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 
 import torch
@@ -23,16 +23,16 @@ _WORTH = 1 << 14
 
 
 @cache
-def _built() -> bool:
-    """Whether the function is there; the module of a checkout may be older than its sources."""
-    return COMPILED and hasattr(native(), "kept_floats")
+def _kept() -> Callable[[int], Tensor] | None:
+    """The compiled function; None where it is not there: the module of a checkout may be older than its
+    sources."""
+    return getattr(native(), "kept_floats", None) if COMPILED else None
 
 
 def empty(shape: Sequence[int], like: Tensor) -> Tensor:
     """Contiguous numbers of any value, in the dtype and on the device of `like`."""
     count = math.prod(shape)
     plain = like.dtype != torch.float32 or like.device.type != "cpu" or count < _WORTH
-    if plain or torch.compiler.is_compiling() or not _built():
+    if plain or torch.compiler.is_compiling() or (kept := _kept()) is None:
         return like.new_empty(shape)
-    kept: Tensor = native().kept_floats(count)
-    return kept.view(*shape)
+    return kept(count).view(*shape)

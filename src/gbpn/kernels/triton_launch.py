@@ -45,10 +45,12 @@ def launch(kernel: Any, grid: tuple[int, ...], *arguments: Any, warps: int, **co
         kernel[grid](*arguments, **constants, num_warps=warps, enable_fp_fusion=_FUSE_MULTIPLY_ADD)
 
 
-def check_same_kind(**tensors: Tensor) -> None:
-    """Raise unless all tensors share one supported dtype and one device."""
+def check_same_kind(
+    kinds: tuple[torch.dtype, ...] = (torch.float32, torch.float64), /, **tensors: Tensor
+) -> None:
+    """Raise unless all tensors share one dtype among `kinds` and one device."""
     name, like = next(iter(tensors.items()))
-    if like.dtype not in (torch.float32, torch.float64):
+    if like.dtype not in kinds:
         raise InputError(f"{name} must be float32 or float64; got {like.dtype}: convert with .float()")
     for other, tensor in tensors.items():
         if tensor.dtype != like.dtype or tensor.device != like.device:

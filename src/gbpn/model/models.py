@@ -24,9 +24,8 @@ from gbpn.model import settling
 from gbpn.model.pipeline import Pipeline, SparseDepth
 from gbpn.network import GMCN, MULTIPLE, Refiner, build_stage
 from gbpn.network.affine import AffineNetwork, affine_fit
-from gbpn.network.blocks import ConvNorm, Convolution
+from gbpn.network.convolution import PRECISIONS, ConvNorm, Convolution
 from gbpn.network.efficientnet import EfficientNetEncoder
-from gbpn.network.fused_convolution import PRECISIONS
 from gbpn.network.heads import Heads
 from gbpn.network.padding import PaddedImage
 from gbpn.network.upscale import Upscale

@@ -12,7 +12,7 @@ from gbpn.config import ModelConfig
 from gbpn.errors import BackendError, InputError
 from gbpn.how import How
 from gbpn.kernels.backends import usable_device
-from gbpn.network.fused_convolution import has_bfloat16
+from gbpn.network.convolution import has_bfloat16
 
 __all__ = ["refuse", "settled", "trained_focal"]
 

@@ -8,7 +8,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from gbpn.network.blocks import ConvNorm, Convolution, ResidualBlock, doubled, initialise
+from gbpn.network.blocks import ResidualBlock, doubled, initialise
+from gbpn.network.convolution import ConvNorm, Convolution
 
 __all__ = ["Decoder", "UpLevel"]
 

@@ -15,7 +15,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from gbpn.mrf import RING, SYMMETRIC_RING, LocalEdges, NonLocalEdges, SymmetricEdges, senders, shift
-from gbpn.network.blocks import ConvNorm, Convolution, doubled, initialise
+from gbpn.network.blocks import doubled, initialise
+from gbpn.network.convolution import ConvNorm, Convolution
 from gbpn.network.decoder import UpLevel
 
 __all__ = [

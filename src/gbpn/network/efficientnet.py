@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from gbpn.errors import BackendError, CheckpointError
-from gbpn.network.blocks import ConvNorm
+from gbpn.network.convolution import ConvNorm
 from gbpn.network.encoder import Encoder
 
 __all__ = ["LEVEL_ENDS", "WIDTHS", "EfficientNetEncoder", "InvertedBottleneck", "published_imagenet"]

@@ -8,7 +8,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from gbpn.config import ModelConfig
-from gbpn.network.blocks import ConvNorm, ResidualBlock, initialise
+from gbpn.network.blocks import ResidualBlock, initialise
+from gbpn.network.convolution import ConvNorm
 from gbpn.network.encoder import Encoder
 from gbpn.network.unit import GatedAttention, GlobalLocalUnit
 

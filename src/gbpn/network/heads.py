@@ -8,7 +8,8 @@ from torch.nn import functional
 
 from gbpn.config import ModelConfig
 from gbpn.network import head_planes, smooth_maps
-from gbpn.network.blocks import ConvNorm, Convolution, ResidualBlock, doubled, initialise
+from gbpn.network.blocks import ResidualBlock, doubled, initialise
+from gbpn.network.convolution import ConvNorm, Convolution
 from gbpn.network.field_parameters import ChannelLayout, HeadMaps
 from gbpn.network.upscale import Upscale
 

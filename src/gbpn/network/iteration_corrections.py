@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from gbpn.mrf import LocalEdges, NonLocalEdges, SymmetricEdges
-from gbpn.network.blocks import Convolution
+from gbpn.network.convolution import Convolution
 from gbpn.network.density import redamped
 
 __all__ = ["FARTHEST", "IterationCorrections", "corrected_far", "corrected_local"]

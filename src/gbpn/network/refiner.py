@@ -19,7 +19,8 @@ from gbpn.config import ModelConfig
 from gbpn.errors import InputError
 from gbpn.mrf import SYMMETRIC_RING, shift
 from gbpn.network import fused_maps, head_planes, smooth_maps
-from gbpn.network.blocks import ConvNorm, Convolution, ResidualBlock, doubled, initialise
+from gbpn.network.blocks import ResidualBlock, doubled, initialise
+from gbpn.network.convolution import ConvNorm, Convolution
 from gbpn.network.density import DensityResponse
 from gbpn.network.field_parameters import ChannelLayout, FieldParameters, HeadMaps
 from gbpn.network.heads import Detail

@@ -6,7 +6,8 @@ import torch
 from torch import Tensor, nn
 
 from gbpn.network.attention import neighbourhood_attention
-from gbpn.network.blocks import ConvNorm, Convolution, DropPath, ResidualBlock
+from gbpn.network.blocks import DropPath, ResidualBlock
+from gbpn.network.convolution import ConvNorm, Convolution
 
 __all__ = ["GatedAttention", "GlobalLocalUnit"]
 

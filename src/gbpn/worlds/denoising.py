@@ -8,7 +8,7 @@ import math
 import numba as nb
 import numpy as np
 
-__all__ = ["enlarged", "rough_pixels", "shared", "smoothed"]
+__all__ = ["enlarged", "rough_pixels", "shared", "smoothed", "without_sparks"]
 
 
 @nb.njit(cache=True, fastmath=True, error_model="numpy")
@@ -154,3 +154,32 @@ def shared(
             given = emission[s] if empty else light[chosen, c] + emission[s]
             value = dim[chosen, c] * albedo[s, c] * given + shine[chosen, c]
             out[i, c] += min(value, np.float32(8.0))
+
+
+@nb.njit(cache=True)
+def without_sparks(light, pixels, height, width):
+    """Dims, in place, what shines far more than all but one of its neighbours in the picture.
+
+    light   [K, 3] of the pixels
+    pixels  [K] of H · W
+    """
+    level = np.zeros(height * width, np.float32)
+    for k in range(len(pixels)):
+        level[pixels[k]] = (light[k, 0] + light[k, 1] + light[k, 2]) / np.float32(3)
+    for k in range(len(pixels)):
+        y, x = pixels[k] // width, pixels[k] % width
+        first = second = third = np.float32(0)
+        for yy in range(max(y - 1, 0), min(y + 2, height)):
+            for xx in range(max(x - 1, 0), min(x + 2, width)):
+                value = level[yy * width + xx]
+                if (yy == y and xx == x) or value <= third:
+                    continue
+                if value > first:
+                    first, second, third = value, first, second
+                elif value > second:
+                    second, third = value, second
+                else:
+                    third = value
+        own = level[pixels[k]]
+        if own > third:
+            light[k] *= third / own

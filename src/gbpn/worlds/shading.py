@@ -1,11 +1,10 @@
 """A picture of a scene: soft shadows, one bounce of light, reflections, glass, sky; depth to the surface in
 the same pass.
 
-Each pixel's centre is one ray; lamps send four shadow rays to it, and every fourth pixel looks round for
-what other surfaces
-give (`Quality`). The light, without the surfaces' colour, is averaged where it belongs together. Pixels
-that one sample does not
-describe then get four.
+Each pixel's centre is one ray; lamps send four shadow rays to it, the sun one, or eight where neighbours
+disagree; every third pixel of each third row looks round for what other surfaces give (`Quality`). The light,
+without the surfaces' colour, is averaged where it belongs together. Pixels that one sample does not describe
+then get four.
 """
 
 from __future__ import annotations
@@ -27,6 +26,8 @@ __all__ = ["Drawing", "Quality", "Shader"]
 
 _MIRROR = 0.5
 """Share of mirror reflection from which a sensor's light is thrown on instead of coming back."""
+_UNSETTLED, _SUN_RAYS = 0.04, 7
+"""Difference from the neighbours, as a share of full sun, from which a pixel gets that many more rays."""
 _LIFT = np.float32(2e-3)
 """Metres by which a ray starts above the surface that it leaves."""
 
@@ -95,7 +96,7 @@ class Shader:
         light[~solid.found] = 0
         layers = _Layers(dim=np.ones_like(light), shine=np.zeros_like(light), thrown=solid.distance.copy())
         self._reflect(solid, points, view, layers, pixel, seed)
-        first = self._behind_glass(solid, origins, directions, layers, pixel, seed)
+        first = self._behind_glass(solid, view, layers, pixel, seed)
         radiance = self._resolved(view, points, solid, light, layers, pixel)
         depth = np.where(first.found, first.distance, 0).reshape(height, width)
         through = np.where(np.isfinite(layers.thrown), layers.thrown, 0).reshape(height, width)
@@ -121,6 +122,8 @@ class Shader:
         if self.lamps.suns:
             sun = self._sunlight(points, seed + 7)
             smoothed(sun, points.normal, points.place, height, width, 1, np.float32(80), spare)
+            self._settle(sun, spare, points, seed + 8009)
+            smoothed(sun, points.normal, points.place, height, width, 1, np.float32(80), spare)
             direct += 0.7 * sun + 0.3 * spare
         stride = quality.stride
         rows, columns = -(-height // stride), -(-width // stride)
@@ -133,6 +136,18 @@ class Shader:
             small, spare_small = spare_small, small
         enlarged(small, rows, columns, stride, points.normal, points.place, height, width, spare)
         return direct + spare
+
+    def _settle(self, sun: Floats, around: Floats, points: SurfacePoints, seed: int) -> None:
+        """More rays where one gave another answer than the neighbours': soft edges and shadows of wires."""
+        differs = np.abs(sun[:, 1] - around[:, 1]) > _UNSETTLED * max(float(sun[:, 1].max()), 1e-6)
+        asked = np.flatnonzero(differs)
+        if not len(asked):
+            return
+        some = points.at(asked)
+        total = sun[asked]
+        for k in range(_SUN_RAYS):
+            total = total + self._sunlight(some, seed + 17 * k)
+        sun[asked] = total / np.float32(1 + _SUN_RAYS)
 
     def _round(self, points: SurfacePoints, asked: npt.NDArray[np.int64], seed: int) -> Floats:
         """[K, 3] light from other surfaces and the sky at some of the points."""
@@ -268,14 +283,14 @@ class Shader:
         seen[~met.found] = self.skin.sky_towards(out[~met.found])
         return np.asarray(np.minimum(seen, 8.0), np.float32)
 
-    def _behind_glass(
-        self, solid: Hits, origins: Floats, directions: Floats, layers: _Layers, pixel: float, seed: int
-    ) -> Hits:
+    def _behind_glass(self, solid: Hits, view: Viewpoint, layers: _Layers, pixel: float, seed: int) -> Hits:
         """Dims what lies behind panes and adds what they reflect. Returns what is met first."""
+        from gbpn.worlds.denoising import without_sparks
         from gbpn.worlds.illumination import mirrored
 
         if not self.tracer.has_panes:
             return solid
+        origins, directions = view.rays()
         pane = self.tracer.cast_panes(origins, directions)
         nearer = pane.distance < solid.distance
         front = np.flatnonzero(nearer)
@@ -291,6 +306,7 @@ class Shader:
             )
             start = glass.place + glass.flat * _LIFT
             seen = self._reflected(self.tracer.cast_through(start, out), start, out, pixel, seed + 500)
+            without_sparks(seen, front, view.height, view.width)
             tint = glass.albedo / np.maximum(glass.albedo.max(axis=1, keepdims=True), 0.05)
             kept = (1 - share) * glass.gloss[:, 2:3] * tint
             layers.shine[front] = layers.shine[front] * kept + share * seen

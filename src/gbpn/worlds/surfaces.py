@@ -38,6 +38,16 @@ class SurfacePoints:
     gloss: Floats
     """[R, 4] roughness, mirror share, clear share, emission."""
 
+    def at(self, rows: npt.NDArray[np.intp]) -> SurfacePoints:
+        """Some of them."""
+        return SurfacePoints(
+            place=self.place[rows],
+            albedo=self.albedo[rows],
+            normal=self.normal[rows],
+            flat=self.flat[rows],
+            gloss=self.gloss[rows],
+        )
+
 
 class Skin:
     """Materials and textures of a scene as flat arrays."""

@@ -1,7 +1,9 @@
-"""The adjoint of a serial sweep in Triton: one launch, one program per image, lines from last to first.
+"""The adjoint of a serial sweep in Triton: one launch, a program per slanted strip, lines from last to first.
 
-Layout, legend and addresses as in `sweep_kernels`; *_up = gradient that arrives from above, *_grad = gradient
-that is written. The messages after the sweep are all that has to be kept: what a line was told is made again.
+Layout, legend, addresses and handing over as in `sweep_kernels`; *_up = gradient that arrives from above,
+*_grad = gradient that is written. The messages after the sweep are all that has to be kept: what a line was
+told is made again, from the line that told it. For that a strip looks at one position more on either side:
+of its BLOCK positions it owns all but the first and the last.
 """
 # mypy: disallow-untyped-defs=False
 
@@ -12,13 +14,16 @@ import triton.language as tl
 
 from gbpn.gbp.triton.edge import hear_adjoint
 from gbpn.gbp.triton.sweep_kernels import (
+    handed_over,
     leave_one_out,
     load_edges,
     load_kept,
     scale,
     shift,
     store_edges,
+    take_turn,
     tell,
+    wait_until,
 )
 
 __all__ = ["sweep_adjoint", "tell_adjoint"]
@@ -102,31 +107,56 @@ def sweep_adjoint(
     weight_grad,
     difference_grad,
     damping_grad,
+    handed,
+    progress,
+    counter,
+    batch,
+    strips,
     lines,
     positions,
     RHO: tl.constexpr,
     EDGES: tl.constexpr,
     BACKWARDS: tl.constexpr,
     BLOCK: tl.constexpr,
+    EVERY: tl.constexpr,
 ):
-    """Every *_grad is written in full. *_up, old_*, new_* are [B, 8, lines, positions]."""
+    """Every *_grad is written in full. *_up, old_*, new_*: [B, 8, lines, positions]; as `sweep_forward`."""
     plane = lines * positions
-    image = tl.program_id(0).to(tl.int64) * plane
+    which, strip = take_turn(counter, batch)
+    image = which * plane
     own = image * 7 + (5 * plane if BACKWARDS else 0)
     back = image * 7 + (2 * plane if BACKWARDS else 7 * plane)
     edge = image * 2 if EDGES == 3 else -plane
     step = positions if BACKWARDS else -positions  # to the line that was visited before
-    position = tl.arange(0, BLOCK)
-    mask = position < positions
-    lower, has_lower = (position - 1) & (BLOCK - 1), position > 0
-    upper, has_upper = (position + 1) & (BLOCK - 1), position < BLOCK - 1
+    lane = tl.arange(0, BLOCK)
+    owned = (lane > 0) & (lane < BLOCK - 1)
+    lower, has_lower = (lane - 1) & (BLOCK - 1), lane > 0
+    two_lower = (lane - 2) & (BLOCK - 1)
+    upper, has_upper = (lane + 1) & (BLOCK - 1), lane < BLOCK - 1
+    mine = progress + which * strips + strip
+    there = handed + (which * strips + strip) * lines * 8 + (lane - (BLOCK - 3))
+    before = handed + (which * strips + strip - 1) * lines * 8 + (lane - 1)
     zero = tl.zeros([BLOCK], dtype=weight.dtype.element_ty)
     eta_b, eta_m, eta_a = zero, zero, zero  # gradients of what a line told the next
     lam_b, lam_m, lam_a = zero, zero, zero
-    for left in range(lines):
-        line = left if BACKWARDS else lines - 1 - left
+    start = strip * (BLOCK - 2)
+    first = tl.maximum(start - positions + 1, 0)
+    last = tl.minimum(start + BLOCK - 2, lines)
+    for visited in range(first, last):
+        line = visited if BACKWARDS else lines - 1 - visited
+        position = start - 1 + lane - visited
+        exists = (position >= 0) & (position < positions)
+        mask = exists & owned
         at = image + line * positions + position
         at_8, at_own, at_back, at_edge = at + image * 7, at + own, at + back, at + edge
+        if (strip > 0) & (visited > 0) & (visited <= start):  # told by the strip before at the line before
+            if (visited - 1) % EVERY == 0 or visited == first:
+                wait_until(mine - 1, tl.minimum(visited - 1 + EVERY, tl.minimum(start, lines)))
+            above = before + (visited - 1) * 8
+            eta_a += handed_over(above, owned & (lane < 3))
+            lam_a += handed_over(above + 2, owned & (lane < 3))
+            eta_m += handed_over(above + 5, owned & (lane < 2))
+            lam_m += handed_over(above + 7, owned & (lane < 2))
         eta_b, eta_m, eta_a = tell_adjoint(
             eta_up + at_own,
             eta_up + at_back,
@@ -163,7 +193,7 @@ def sweep_adjoint(
         r_b, r_m, r_a = load_edges(difference + at_edge, plane, mask, EDGES)
         old_eta_b, old_eta_m, old_eta_a = load_edges(old_eta + at_own, plane, mask, EDGES)
         old_lam_b, old_lam_m, old_lam_a = load_edges(old_lam + at_own, plane, mask, EDGES)
-        told = mask & (tl.full([BLOCK], left, tl.int32) < lines - 1)  # nobody told the line visited first
+        told = exists & (tl.full([BLOCK], visited, tl.int32) < lines - 1)  # nobody told the first line
         at, at_8, at_teller, at_back = at + step, at_8 + step, at_own + step, at_back + step
         told_eta_b, told_eta_m, told_eta_a = _load_told(
             base_eta + at, old_eta + at_8, new_eta + at_teller, old_eta + at_back, plane, told, RHO, EDGES
@@ -189,5 +219,16 @@ def sweep_adjoint(
         store_edges(weight_grad + at_edge, plane, mask, w_b, w_m, w_a, EDGES)
         store_edges(difference_grad + at_edge, plane, mask, r_b, r_m, r_a, EDGES)
         tl.store(damping_grad + (at - step), keep_b + keep_m + keep_a, mask=mask)
-        eta_b, lam_b = shift(eta_b, upper, has_upper), shift(lam_b, upper, has_upper)  # back to the teller
-        eta_a, lam_a = shift(eta_a, lower, has_lower), shift(lam_a, lower, has_lower)
+        below = there + visited * 8
+        tl.store(below, eta_a, mask=owned & (lane >= BLOCK - 3))
+        tl.store(below + 2, lam_a, mask=owned & (lane >= BLOCK - 3))
+        tl.store(below + 4, eta_m, mask=owned & (lane >= BLOCK - 3))
+        tl.store(below + 6, lam_m, mask=owned & (lane >= BLOCK - 3))
+        if (visited + 1) % EVERY == 0 or visited + 1 == last:
+            tl.debug_barrier()  # all threads have stored …
+            tl.atomic_xchg(mine, visited + 1, sem="release")  # … before anybody is told
+        eta_m, lam_m = shift(eta_m, lower, owned), shift(lam_m, lower, owned)  # back to the teller
+        eta_a, lam_a = (
+            shift(eta_a, two_lower, owned & (lane > 1)),
+            shift(lam_a, two_lower, owned & (lane > 1)),
+        )

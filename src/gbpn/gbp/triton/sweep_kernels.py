@@ -31,6 +31,7 @@ import triton.language as tl
 from gbpn.gbp.triton.edge import hear
 
 __all__ = [
+    "handed_over",
     "leave_one_out",
     "load_edges",
     "load_kept",
@@ -94,7 +95,7 @@ def shift(values, source, inside):
 
 
 @triton.jit
-def _handed(place, mask):
+def handed_over(place, mask):
     """What the strip before has written there, past the cache that multiprocessors do not share."""
     return tl.load(place, mask=mask, other=0.0, cache_modifier=".cg")
 
@@ -199,10 +200,10 @@ def sweep_forward(
             if (visited - 1) % EVERY == 0 or visited == first:
                 wait_until(mine - 1, tl.minimum(visited - 1 + EVERY, tl.minimum(start, lines)))
             above = before + (visited - 1) * 8
-            eta_b += _handed(above, lane < 2)
-            lam_b += _handed(above + 2, lane < 2)
-            eta_m += _handed(above + 5, lane < 1)
-            lam_m += _handed(above + 7, lane < 1)
+            eta_b += handed_over(above, lane < 2)
+            lam_b += handed_over(above + 2, lane < 2)
+            eta_m += handed_over(above + 5, lane < 1)
+            lam_m += handed_over(above + 7, lane < 1)
         eta_b, lam_b = hear(eta_b, lam_b, old_eta_b, old_lam_b, scale(w_b, 1 / RHO), r_b, keep)
         eta_m, lam_m = hear(eta_m, lam_m, old_eta_m, old_lam_m, scale(w_m, 1 / RHO), r_m, keep)
         eta_a, lam_a = hear(eta_a, lam_a, old_eta_a, old_lam_a, scale(w_a, 1 / RHO), r_a, keep)

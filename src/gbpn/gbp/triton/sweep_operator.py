@@ -6,7 +6,6 @@ from functools import cache
 from typing import Any
 
 import torch
-import triton
 from torch import Tensor
 
 from gbpn.gaussian import Gaussian
@@ -17,10 +16,12 @@ from gbpn.kernels.torch_operators import operator
 from gbpn.kernels.triton_launch import check_same_kind, launch
 from gbpn.mrf import RING
 
-__all__ = ["EVERY", "STRIP", "strips_of", "sweep"]
+__all__ = ["ADJOINT_STRIP", "EVERY", "STRIP", "strips_of", "sweep"]
 
 STRIP = 64
 """Positions of a strip: two warps, so that its threads meet quickly and many strips run side by side."""
+ADJOINT_STRIP = 64
+"""The same of the adjoint, whose strips overlap by two positions."""
 EVERY = 8
 """Lines after which a strip tells the next one that it may follow."""
 _WARP = 32
@@ -88,7 +89,9 @@ def _sweep(
     lined = [_to_lines(tensor, direction) for tensor in inputs]
     # a line's slots are read before they are written, so that a copy of the messages can be swept in place
     new = [_own(tensor, lined[at], direction) for at, tensor in ((2, information), (3, precision))]
-    _launch_strips((*lined[:2], *new, *lined[4:], *new), weight.shape[1], direction, reweighting)
+    _launch_strips(
+        sweep_forward, STRIP, (*lined[:2], *new, *lined[4:], *new), weight.shape[1], direction, reweighting
+    )
     return _from_lines(new[0], direction), _from_lines(new[1], direction)
 
 
@@ -113,7 +116,8 @@ def _sweep_adjoint(
     after = [_to_lines(t, direction) for t in (information_up, precision_up, new_information, new_precision)]
     gradients = [torch.empty_like(tensor) for tensor in lined]
     arguments = (*after[:2], *lined[:4], *after[2:], *lined[4:], *gradients)
-    _launch_lines(arguments, weight.shape[1], direction, reweighting)
+    own = ADJOINT_STRIP - 2
+    _launch_strips(sweep_adjoint, own, arguments, weight.shape[1], direction, reweighting)
     base_i, base_p, old_i, old_p, w, r, b = (_from_lines(gradient, direction) for gradient in gradients)
     return base_i, base_p, old_i, old_p, w, r, b
 
@@ -123,13 +127,17 @@ def strips_of(lines: int, positions: int, strip: int) -> int:
     return -(-(positions + lines - 1) // strip)
 
 
-def _launch_strips(tensors: tuple[Tensor, ...], edges: int, direction: int, reweighting: float) -> None:
-    batch, _, lines, positions = tensors[0].shape
-    strips = strips_of(lines, positions, STRIP)
+def _launch_strips(
+    kernel: Any, owned: int, tensors: tuple[Tensor, ...], edges: int, direction: int, reweighting: float
+) -> None:
+    """Run a kernel whose strips own `owned` positions of a line each."""
+    block = STRIP if kernel is sweep_forward else ADJOINT_STRIP
+    batch, lines, positions = len(tensors[0]), *tensors[0].shape[-2:]
+    strips = strips_of(lines, positions, owned)
     handed = tensors[0].new_empty(batch, strips, lines, 4, 2)
     done = torch.zeros(1 + batch * strips, dtype=torch.int32, device=handed.device)
     launch(
-        sweep_forward,
+        kernel,
         (batch * strips,),
         *tensors,
         handed,
@@ -139,29 +147,12 @@ def _launch_strips(tensors: tuple[Tensor, ...], edges: int, direction: int, rewe
         strips,
         lines,
         positions,
-        warps=max(STRIP // _WARP, 1),
-        RHO=float(reweighting),
-        EDGES=edges,
-        BACKWARDS=direction >= 2,
-        BLOCK=STRIP,
-        EVERY=EVERY,
-    )
-
-
-def _launch_lines(tensors: tuple[Tensor, ...], edges: int, direction: int, reweighting: float) -> None:
-    batch, _, lines, positions = tensors[0].shape
-    block = max(triton.next_power_of_2(positions), _WARP)
-    launch(
-        sweep_adjoint,
-        (batch,),
-        *tensors,
-        lines,
-        positions,
-        warps=min(block // _WARP, 16),  # one position per thread up to 512 threads
+        warps=max(block // _WARP, 1),
         RHO=float(reweighting),
         EDGES=edges,
         BACKWARDS=direction >= 2,
         BLOCK=block,
+        EVERY=EVERY,
     )
 
 

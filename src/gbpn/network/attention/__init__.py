@@ -40,14 +40,15 @@ def neighbourhood_attention(
     scale              factor on q·k (size^−½ for unscaled queries)
     backend            "reference", "cpu", "triton", or "auto" by device and what is installed
 
-    Half precision (autocast) is attended in float32 and given back in half.
+    Half precision (autocast) is given back in half; "triton" multiplies it as it is and adds up in float32,
+    the others attend in float32.
     """
     _check(query, key, value, bias, dilation)
-    if query.dtype in (torch.float16, torch.bfloat16):
-        wide = (tensor.float() for tensor in (query, key, value, bias))
-        return neighbourhood_attention(*wide, dilation=dilation, scale=scale, backend=backend).to(query.dtype)
     require_backend(backend)
     name = backend if backend != "auto" else _automatic(query)
+    if query.dtype in (torch.float16, torch.bfloat16) and name != "triton":
+        wide = (tensor.float() for tensor in (query, key, value, bias))
+        return neighbourhood_attention(*wide, dilation=dilation, scale=scale, backend=backend).to(query.dtype)
     attended: Tensor = _form(name)(query, key, value, bias, dilation=dilation, scale=scale)
     return attended
 

@@ -1,7 +1,10 @@
 """Neighbourhood attention on GPUs: Triton kernels as a torch operator with gradient, shape and cost.
 
+Half precision is multiplied as it is, on tensor cores, and added up in float32; float32 takes TensorFloat-32
+where torch is allowed to (`torch.backends.cuda.matmul.allow_tf32`), as torch's own products do.
+
 These kernels have not yet been run on a GPU. They are tested in Triton's interpreter on the CPU against the
-reference (values and gradients) and compiled ahead of time for sm_80 and sm_90. Speed is unknown.
+reference (values and gradients) and compiled ahead of time for sm_80, sm_90, sm_100 and gfx942.
 The gradient of the bias is added up by atomics: on a GPU its last bits may differ from run to run.
 """
 
@@ -23,18 +26,29 @@ from gbpn.network.attention.triton_kernels import (
 )
 from gbpn.network.attention.window import fitting_dilation, kernel_of
 
-__all__ = ["PIXELS", "neighbourhood_attention"]
+__all__ = ["COPIES", "HALF", "OTHERS", "TILE", "WARPS", "neighbourhood_attention"]
 
-PIXELS = 32
-"""Queries, or keys, of one head that a program holds: with 32 channels under 100 registers per thread."""
-_WARPS = 4
+TILE = 8, 8
+"""Rows and columns of queries, or keys, of one class and head that a program holds; at least 16 in all."""
+OTHERS = 32
+"""Keys, or queries, that a program looks at together."""
+WARPS = 4
+COPIES = 32
+"""Of the table that the gradient of the bias is added up in."""
+HALF = torch.float16, torch.bfloat16
+_NARROW = 16
+"""Channels below which a product of matrices needs zeros beside them."""
 
 
 def neighbourhood_attention(
     query: Tensor, key: Tensor, value: Tensor, bias: Tensor, *, dilation: int, scale: float = 1.0
 ) -> Tensor:
     """[B, heads · size, H, W] like `query`, channels-last; see `neighbourhood_attention` of the package."""
-    check_same_kind(query=query, key=key, value=value, bias=bias)
+    if query.dtype in HALF:
+        check_same_kind(HALF, query=query, key=key, value=value)
+        bias = bias.float()
+    else:
+        check_same_kind(query=query, key=key, value=value, bias=bias)
     out: Tensor
     out, _ = _attention(query, key, value, bias, dilation, scale)
     return out
@@ -64,41 +78,56 @@ def _attention_backward(
     scale: float,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     query_grad, key_grad, value_grad = (_empty_image(query) for _ in range(3))
-    bias_grad = torch.zeros_like(bias, memory_format=torch.contiguous_format)
+    bias_grad = bias.new_zeros(COPIES, *bias.shape)
     delta = torch.empty_like(logarithm)
     table = bias.contiguous()
     q, k, v, d, o = _readable(query, key, value, up, out)
     towards_query = (q, k, v, table, o, logarithm, d, query_grad, bias_grad, delta)
-    _launch(attention_query_gradient, query, bias, towards_query, dilation, scale)
+    _launch(attention_query_gradient, query, bias, towards_query, dilation, scale, COPIES=COPIES)
     towards_key = (q, k, v, table, logarithm, d, delta, key_grad, value_grad)
     _launch(attention_key_gradient, query, bias, towards_key, dilation, scale)
-    return query_grad, key_grad, value_grad, bias_grad
+    return query_grad, key_grad, value_grad, bias_grad.sum(0)
 
 
 def _launch(
-    kernel: Any, query: Tensor, bias: Tensor, tensors: tuple[Tensor, ...], dilation: int, scale: float
+    kernel: Any,
+    query: Tensor,
+    bias: Tensor,
+    tensors: tuple[Tensor, ...],
+    dilation: int,
+    scale: float,
+    **constants: int,
 ) -> None:
     batch, channels, height, width = query.shape
     heads, side = bias.shape[0], kernel_of(bias)
     if not query.numel():
         return
+    rows, columns = fitting_dilation(height, side, dilation), fitting_dilation(width, side, dilation)
+    tiles = triton.cdiv(triton.cdiv(height, rows), TILE[0]) * triton.cdiv(
+        triton.cdiv(width, columns), TILE[1]
+    )
+    single = query.dtype == torch.float32
     launch(
         kernel,
-        (triton.cdiv(height * width, PIXELS), batch * heads),
+        (rows * columns * tiles, batch * heads),
         *tensors,
         heads,
         height,
         width,
-        fitting_dilation(height, side, dilation),
-        fitting_dilation(width, side, dilation),
+        rows,
+        columns,
         min(side, height),
         min(side, width),
-        warps=_WARPS,
+        warps=WARPS,
         SCALE=float(scale),
         KERNEL=side,
         SIZE=channels // heads,
-        BLOCK=triton.next_power_of_2(channels // heads),
-        PIXELS=PIXELS,
+        BLOCK=max(_NARROW, triton.next_power_of_2(channels // heads)),
+        TILE_Y=TILE[0],
+        TILE_X=TILE[1],
+        OTHERS=OTHERS,
+        PRECISION="tf32" if single and torch.backends.cuda.matmul.allow_tf32 else "ieee",
+        **constants,
     )
 
 
@@ -136,9 +165,9 @@ def _empty_image(like: Tensor) -> Tensor:
 
 
 def _empty_maps(query: Tensor, bias: Tensor) -> Tensor:
-    """Memory for one number per pixel and head, [B, heads, H, W]."""
+    """Memory for one number per pixel and head, [B, heads, H, W], as exact as the bias."""
     batch, _, height, width = query.shape
-    return query.new_empty(batch, bias.shape[0], height, width)
+    return bias.new_empty(batch, bias.shape[0], height, width)
 
 
 def _readable(*images: Tensor) -> list[Tensor]:

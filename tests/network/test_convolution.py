@@ -15,8 +15,9 @@ from torch.nn import functional
 from gbpn.errors import BackendError
 from gbpn.how import How
 from gbpn.model.models import build
-from gbpn.network import fused_convolution as fused
-from gbpn.network.blocks import ConvNorm, Convolution, ResidualBlock
+from gbpn.network import convolution as fused
+from gbpn.network.blocks import ResidualBlock
+from gbpn.network.convolution import ConvNorm, Convolution
 from gbpn.network.efficientnet import InvertedBottleneck
 from gbpn.network.unit import GatedAttention
 
@@ -75,14 +76,14 @@ def test_fused_is_plain(module: nn.Module, monkeypatch: pytest.MonkeyPatch) -> N
     before = x.clone()
     inputs = (x, x) if isinstance(module, GatedAttention) else (x,)
     calls = []
-    one_pass = fused.convolution
+    one_pass = fused.in_one_pass
 
     def counted(*arguments: Any, **options: Any) -> torch.Tensor | None:
         done = one_pass(*arguments, **options)
         calls.extend([done] if done is not None else [])
         return done
 
-    monkeypatch.setattr(fused, "convolution", counted)
+    monkeypatch.setattr(fused, "in_one_pass", counted)
     got = module(*inputs)
     assert got.dtype == torch.float32
     narrow = prepared(module, torch.bfloat16)(*inputs)
@@ -106,7 +107,7 @@ def test_a_sum_goes_with_plain_convolutions_only() -> None:
     up = fused.prepared(nn.ConvTranspose2d(4, 4, 2, stride=2), torch.float32)
     for layer, activation in ((conv, functional.gelu), (up, None)):
         with pytest.raises(ValueError, match="a sum goes together"):
-            fused.convolution(layer, x, activation, add=x)
+            fused.in_one_pass(layer, x, activation, add=x)
 
 
 def test_last_layers_stay_wide() -> None:
@@ -144,13 +145,13 @@ def test_no_processor_without_the_question(monkeypatch: pytest.MonkeyPatch) -> N
 def test_what_does_not_fit_takes_the_plain_way() -> None:
     x = torch.randn(1, 4, 8, 8)
     layer = fused.prepared(nn.Conv2d(4, 4, 3), torch.float32)
-    assert fused.convolution(layer, x) is not None
-    assert fused.convolution(None, x) is None
-    assert fused.convolution(layer, x.clone().requires_grad_()) is None
+    assert fused.in_one_pass(layer, x) is not None
+    assert fused.in_one_pass(None, x) is None
+    assert fused.in_one_pass(layer, x.clone().requires_grad_()) is None
     with torch.no_grad():
-        assert fused.convolution(layer, x.clone().requires_grad_()) is not None
-        assert fused.convolution(layer, x.double()) is None
-        assert fused.convolution(layer, x, torch.sin) is None
+        assert fused.in_one_pass(layer, x.clone().requires_grad_()) is not None
+        assert fused.in_one_pass(layer, x.double()) is None
+        assert fused.in_one_pass(layer, x, torch.sin) is None
     assert ConvNorm(4, 4).layer is None  # which learns
 
 
@@ -160,7 +161,7 @@ def test_a_torch_without_the_private_operators_takes_the_plain_way(
 ) -> None:
     x = torch.randn(1, 4, 8, 8)
     layer = fused.prepared(nn.Conv2d(4, 4, 3), torch.float32)
-    assert fused.convolution(layer, x) is not None
+    assert fused.in_one_pass(layer, x) is not None
     if left == "no oneDNN":
         monkeypatch.setattr(torch.backends.mkldnn, "is_available", lambda: False)
     elif left == "nothing":
@@ -168,7 +169,7 @@ def test_a_torch_without_the_private_operators_takes_the_plain_way(
     else:  # only one of the two forms
         form = SimpleNamespace(**{left: torch.relu})
         monkeypatch.setattr(torch.ops, "mkldnn", SimpleNamespace(_convolution_pointwise=form))
-    assert fused.convolution(layer, x) is None
+    assert fused.in_one_pass(layer, x) is None
 
 
 @pytest.mark.parametrize("name", ["gbpn-2", "small-2"])
@@ -212,8 +213,8 @@ def test_packed_weights_give_the_same_bits_at_any_size(conv: Any, dtype: torch.d
                 x = torch.randn(size).to(dtype).to(memory_format=torch.channels_last)
                 with torch.inference_mode(size[0] == 1):
                     got, wanted = (
-                        fused.convolution(layer, x),
-                        fused.convolution(layer._replace(packed=None), x),
+                        fused.in_one_pass(layer, x),
+                        fused.in_one_pass(layer._replace(packed=None), x),
                     )
                 assert got is not None
                 assert wanted is not None
@@ -228,18 +229,18 @@ def test_packed_weights_are_not_copied_with_a_model() -> None:
     layer = fused.prepared(nn.Conv2d(4, 4, 3), torch.float32)
     x = torch.randn(1, 4, 8, 8)
     assert layer.packed is not None
-    assert fused.convolution(layer, x) is not None
+    assert fused.in_one_pass(layer, x) is not None
     assert layer.packed._by_size
     for twin in (copy.deepcopy(layer), pickle.loads(pickle.dumps(layer))):
         assert not twin.packed._by_size
-        torch.testing.assert_close(fused.convolution(twin, x), fused.convolution(layer, x), rtol=0, atol=0)
+        torch.testing.assert_close(fused.in_one_pass(twin, x), fused.in_one_pass(layer, x), rtol=0, atol=0)
 
 
 @pytest.mark.parametrize("left", ["nothing", "an error"])
 def test_weights_that_cannot_be_packed_serve_as_they_are(left: str, monkeypatch: pytest.MonkeyPatch) -> None:
     x = torch.randn(1, 4, 8, 8)
     layer = fused.prepared(nn.Conv2d(4, 4, 3), torch.float32)
-    wanted = fused.convolution(layer._replace(packed=None), x)
+    wanted = fused.in_one_pass(layer._replace(packed=None), x)
 
     def refuse(*_: Any) -> None:
         raise RuntimeError("this processor computes no bfloat16")
@@ -251,7 +252,7 @@ def test_weights_that_cannot_be_packed_serve_as_they_are(left: str, monkeypatch:
         for name in ("_convolution_pointwise", "_convolution_transpose_pointwise")
     }
     monkeypatch.setattr(torch.ops, "mkldnn", SimpleNamespace(**kept, **packer))
-    got = fused.convolution(layer, x)
+    got = fused.in_one_pass(layer, x)
     assert got is not None
     assert wanted is not None
     assert torch.equal(got, wanted)
