@@ -25,7 +25,7 @@ import gbpn
 from gbpn.engine import explanation
 from gbpn.errors import GbpnError
 from gbpn.how import How
-from gbpn.network.fused_convolution import has_bfloat16
+from gbpn.network.convolution import has_bfloat16
 from gbpn.weights.files import save
 from handmade_export import write_folder
 
@@ -74,7 +74,7 @@ ROWS: dict[str, Row] = {
     ),
     "working_size": Row(value="auto"),
     "mirror": Row(value="on", refused=_at("stream", "no mirror image")),
-    "check_sigma": Row(value=False, moves=("std",)),
+    "check_sigma": Row(value=False, wrong=60, moves=("std",)),  # so wrong that σ is widened
     "keep_measured": Row(value=True),
     "answers_reach": Row(value=1.0, count=1, moves=("depth", "std")),
     "prior_kind": Row(value="log", prior=True, refused=_at("distributed ray", "--prior is for one machine")),
@@ -161,9 +161,10 @@ def hold(field: str, door: str, row: Row, file: Path, usual: How, asked: How) ->
 @pytest.mark.parametrize("door", DOORS)
 @pytest.mark.parametrize("field", FIELDS)
 def test_a_field_at_a_door(field: str, door: str, weights: Path, request: pytest.FixtureRequest) -> None:
+    other_half = door != "call" and (FIELDS.index(field) + list(DOORS).index(door)) % 2 == 1
+    if (door == "ray" or other_half) and "GBPN_ALL_TESTS" not in os.environ:
+        pytest.skip("every second one by default, and no cluster: set GBPN_ALL_TESTS=1")
     if door == "ray":
-        if "GBPN_ALL_TESTS" not in os.environ:
-            pytest.skip("starts a cluster: set GBPN_ALL_TESTS=1")
         pytest.importorskip("ray", reason="needs pip install gbpn[scale]")
     row = ROWS[field]
     value = request.getfixturevalue("second_device") if field == "device" else row.value
