@@ -19,7 +19,7 @@ from gbpn.studio.site import MOST_BYTES, write_site
 
 METRES, MOST_METRES = 1e-3, 2e-2
 """How far depth and sigma may be from those of `gbpn.runtime` with the same networks, and single pixels …"""
-FEW = 2e-4
+FEW = 1e-3
 """… which are this share at most: at edges roundings of another compiler grow from pixel to pixel."""
 READY = "() => window.gbpn && window.gbpn.state.connection === 'open' && document.querySelector('.card')"
 ENGINE = ("engine/runtime.wasm.gz", "engine/core.wasm", "networks/first.onnx")
