@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 import torch
@@ -15,6 +17,8 @@ from gbpn.engine.views import completed_by_views
 from gbpn.inputs.frame import FrameInputs
 
 HEIGHT, WIDTH = 64, 128
+Shown = Callable[[np.ndarray], np.ndarray]
+"""Ranges of directions [..., 3]."""
 WHOLE = Panorama().seen(HEIGHT, WIDTH)
 LOW, HIGH = np.array([-3.0, -1.5, -2.0]), np.array([2.5, 1.2, 4.0])
 """Corners of the room, metres."""
@@ -58,7 +62,7 @@ def inputs_of(ranges: np.ndarray, count: int = 300, seed: int = 0, camera: WideC
 class Oracle:
     """Answers the views in their order with what they show, times a factor each, with a relative σ."""
 
-    def __init__(self, shown, *, factors: float = 0.0, sigma: float = 0.01) -> None:
+    def __init__(self, shown: Shown, *, factors: float = 0.0, sigma: float = 0.01) -> None:
         self.shown, self.factors, self.sigma = shown, factors, sigma
         self.views: list[View] = views_of(WHOLE, HEIGHT, WIDTH)
         self.frames: list[FrameInputs] = []
@@ -111,7 +115,7 @@ def test_views_that_disagree_meet_without_a_step_and_with_a_larger_sigma() -> No
     assert sigma[seen_by(oracle.views) == 1].max() < 0.004
 
 
-def relative_error(shown, eighths: int) -> np.ndarray:
+def relative_error(shown: Shown, eighths: int) -> np.ndarray:
     """[H, W] of a scene turned to the right by so many eighths, in the pixels of the scene that is not."""
     columns = eighths * WIDTH // 8
     angle = eighths * np.pi / 4
