@@ -27,13 +27,13 @@ LOW, HIGH = np.array([-3.0, -1.5, -2.0]), np.array([2.5, 1.2, 4.0])
 def room(towards: np.ndarray) -> np.ndarray:
     """[...] ranges to the walls of a box from its inside."""
     with np.errstate(divide="ignore"):
-        return np.where(towards > 0, HIGH / towards, LOW / towards).min(axis=-1)
+        return np.asarray(np.where(towards > 0, HIGH / towards, LOW / towards).min(axis=-1))
 
 
 def seen_by(views: list[View]) -> np.ndarray:
     """[H, W] how many views see a pixel."""
     towards = WHOLE.directions(HEIGHT, WIDTH)
-    return np.sum([inside(*view.project(towards)[:2], *view.size) for view in views], axis=0)
+    return np.asarray(np.sum([inside(*view.project(towards)[:2], *view.size) for view in views], axis=0))
 
 
 def picture(towards: np.ndarray) -> torch.Tensor:

@@ -63,7 +63,7 @@ def folder(tmp_path: Path, ranges: np.ndarray) -> Path:
 
 
 def points(ranges: np.ndarray) -> np.ndarray:
-    return (WHOLE.directions(*ranges.shape) * ranges[..., None])[ranges > 0]
+    return np.asarray((WHOLE.directions(*ranges.shape) * ranges[..., None])[ranges > 0])
 
 
 def test_a_panorama_becomes_files_and_its_cloud_is_all_around(

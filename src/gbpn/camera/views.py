@@ -70,11 +70,11 @@ class View:
         y = (np.arange(self.size[0]) - camera[1, 2]) / self.focal
         across, down = np.meshgrid(x, y)
         rays = np.stack([across, down, np.ones_like(across)], axis=-1)
-        return rays / np.linalg.norm(rays, axis=-1, keepdims=True)
+        return np.asarray(rays / np.linalg.norm(rays, axis=-1, keepdims=True))
 
     def directions(self) -> np.ndarray:
         """[h, w, 3] the same in camera coordinates."""
-        return self.rays() @ self.axes
+        return np.asarray(self.rays() @ self.axes)
 
     def project(self, towards: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """x, y [...] and the cosine to the view's axis, of unit directions [..., 3]; NaN behind the view."""
@@ -91,7 +91,7 @@ class View:
         bell = np.cos(np.pi / 2 * at) ** 2
         rows = bell[self.row : self.row + self.size[0]]
         columns = bell[self.column : self.column + self.size[1]]
-        return np.maximum(rows[:, None] * columns[None], _FAINTEST)
+        return np.asarray(np.maximum(rows[:, None] * columns[None], _FAINTEST))
 
 
 def views_of(camera: WideCamera, height: int, width: int) -> list[View]:
