@@ -31,6 +31,9 @@ from gbpn.sigma.even_confidence import evenly_sure
 
 __all__ = ["Engine"]
 
+_LEAST_CONTRAST = 2 / 255
+"""Range of each colour below which a picture shows nothing."""
+
 
 class Engine:
     """Immutable, for any number of threads.
@@ -201,6 +204,8 @@ class Engine:
             )
         if inputs.doubt is not None:
             yield inputs.doubt
+        if float(inputs.image.amax((1, 2)).sub(inputs.image.amin((1, 2))).amax()) < _LEAST_CONTRAST:
+            yield "this picture shows nothing (one colour all over): it supports no depth between points"
         values = inputs.sparse[measured(inputs.sparse)]
         for name, low, high, unit in (
             ("points", len(values), len(values), ""),
