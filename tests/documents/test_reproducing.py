@@ -6,6 +6,7 @@ import ast
 import itertools
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.main import get_command
@@ -54,7 +55,8 @@ def check_command(text: str) -> None:
         assert words[2] in KINDS or "--suite paper" in text, text
     else:
         assert words[2] in (*RECIPES, "ablation"), text
-    known = {name for one in get_command(app).commands[words[1]].params for name in one.opts}
+    group: Any = get_command(app)
+    known = {name for one in group.commands[words[1]].params for name in one.opts}
     for word in words:
         assert not word.startswith("-") or word in known, f"{text}: no option {word}"
     options = dict(itertools.pairwise(words))
