@@ -10,7 +10,7 @@ import torch
 
 import gbpn
 from gbpn.answer import CompletedDepth
-from gbpn.camera.views import View, views_of
+from gbpn.camera.views import PinholeView, views_of
 from gbpn.camera.wide import Panorama, WideCamera, inside
 from gbpn.distribution import DepthDistribution
 from gbpn.engine.views import completed_by_views
@@ -30,7 +30,7 @@ def room(towards: np.ndarray) -> np.ndarray:
         return np.asarray(np.where(towards > 0, HIGH / towards, LOW / towards).min(axis=-1))
 
 
-def seen_by(views: list[View]) -> np.ndarray:
+def seen_by(views: list[PinholeView]) -> np.ndarray:
     """[H, W] how many views see a pixel."""
     towards = WHOLE.directions(HEIGHT, WIDTH)
     return np.asarray(np.sum([inside(*view.project(towards)[:2], *view.size) for view in views], axis=0))
@@ -64,7 +64,7 @@ class Oracle:
 
     def __init__(self, shown: Shown, *, factors: float = 0.0, sigma: float = 0.01) -> None:
         self.shown, self.factors, self.sigma = shown, factors, sigma
-        self.views: list[View] = views_of(WHOLE, HEIGHT, WIDTH)
+        self.views: list[PinholeView] = views_of(WHOLE, HEIGHT, WIDTH)
         self.frames: list[FrameInputs] = []
 
     def __call__(self, frame: FrameInputs) -> DepthDistribution:

@@ -14,7 +14,7 @@ import numpy as np
 
 from gbpn.camera.wide import WideCamera, inside
 
-__all__ = ["FIELD", "View", "views_of"]
+__all__ = ["FIELD", "PinholeView", "views_of"]
 
 FIELD = 105.0
 """Degrees across each view, both ways; neighbours share the 15° that are more than a quarter turn."""
@@ -29,7 +29,7 @@ _DIGITS = 6
 
 
 @dataclass(frozen=True, kw_only=True)
-class View:
+class PinholeView:
     """A pinhole picture of `size` with square pixels; a part of the square that its field spans."""
 
     yaw: float
@@ -94,7 +94,7 @@ class View:
         return np.asarray(np.maximum(rows[:, None] * columns[None], _FAINTEST))
 
 
-def views_of(camera: WideCamera, height: int, width: int) -> list[View]:
+def views_of(camera: WideCamera, height: int, width: int) -> list[PinholeView]:
     """The rings that are needed for all that the camera sees, each view cut to what the camera sees of it."""
     towards = camera.directions(height, width)
     missing = np.isfinite(towards[..., 0])
@@ -110,22 +110,22 @@ def views_of(camera: WideCamera, height: int, width: int) -> list[View]:
     return found
 
 
-def _rings(density: float) -> Iterator[list[View]]:
+def _rings(density: float) -> Iterator[list[PinholeView]]:
     """Around the horizon, above and below it."""
     reach = math.tan(math.radians(FIELD / 2))
     side = max(math.ceil(2 * density * reach), _SMALLEST)
     for pitch in (0.0, _TILT, -_TILT):
         yield [
-            View(yaw=yaw, pitch=pitch, focal=side / (2 * reach), side=side, size=(side, side))
+            PinholeView(yaw=yaw, pitch=pitch, focal=side / (2 * reach), side=side, size=(side, side))
             for yaw in (0.0, 90.0, 180.0, 270.0)
         ]
 
 
-def _cut(view: View, camera: WideCamera, height: int, width: int) -> View:
+def _cut(view: PinholeView, camera: WideCamera, height: int, width: int) -> PinholeView:
     """The smallest part of the square with all that the camera sees, not narrower than a network takes."""
     sees = inside(*camera.pixels(view.directions(), height, width), height, width)
     (top, rows), (left, columns) = (_extent(sees.any(axis=axis), view.side) for axis in (1, 0))
-    return View(
+    return PinholeView(
         yaw=view.yaw,
         pitch=view.pitch,
         focal=view.focal,

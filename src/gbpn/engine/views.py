@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from gbpn.camera.views import FIELD, View, views_of
+from gbpn.camera.views import FIELD, PinholeView, views_of
 from gbpn.camera.wide import WideCamera, inside
 from gbpn.distribution import DepthDistribution
 from gbpn.inputs.frame import FrameInputs
@@ -69,7 +69,7 @@ class _Points:
     """[h, w] which pixel of the picture it is, in reading order; −1 where there is none."""
 
 
-def _points_of(inputs: FrameInputs, view: View, mixture: _Mixture) -> _Points | None:
+def _points_of(inputs: FrameInputs, view: PinholeView, mixture: _Mixture) -> _Points | None:
     """Its measurements, else what its neighbours lend it; None while there is neither."""
     found = _measured_of(inputs, view, mixture.towards)
     if not bool(measured(found.sparse).any()):
@@ -77,7 +77,7 @@ def _points_of(inputs: FrameInputs, view: View, mixture: _Mixture) -> _Points | 
     return found if bool(measured(found.sparse).any()) else None
 
 
-def _frame(inputs: FrameInputs, view: View, found: _Points) -> FrameInputs:
+def _frame(inputs: FrameInputs, view: PinholeView, found: _Points) -> FrameInputs:
     """The view as an ordinary frame."""
     return FrameInputs(
         image=_picture(inputs, view),
@@ -89,14 +89,14 @@ def _frame(inputs: FrameInputs, view: View, found: _Points) -> FrameInputs:
     )
 
 
-def _picture(inputs: FrameInputs, view: View) -> Tensor:
+def _picture(inputs: FrameInputs, view: PinholeView) -> Tensor:
     """[3, h, w]: what the view sees, black where the camera sees nothing."""
     assert inputs.wide is not None
     x, y = inputs.wide.pixels(view.directions(), *inputs.size)
     return _sampled(inputs.image.double(), x, y, wraps=inputs.wide.wraps).float().clamp(0, 1)
 
 
-def _measured_of(inputs: FrameInputs, view: View, towards: np.ndarray) -> _Points:
+def _measured_of(inputs: FrameInputs, view: PinholeView, towards: np.ndarray) -> _Points:
     """The measurements that the view sees, of pixels that look `towards` [H, W, 3]."""
     ranges = inputs.sparse[0].numpy()
     rows, columns = np.nonzero(ranges)
@@ -136,7 +136,7 @@ class _Mixture:
         zeros = torch.zeros(6, height, width, dtype=torch.float64)
         return cls(camera, camera.directions(height, width), zeros)
 
-    def add(self, view: View, answer: DepthDistribution) -> None:
+    def add(self, view: PinholeView, answer: DepthDistribution) -> None:
         """A view's answer: depth before its plane becomes range."""
         rays = torch.from_numpy(view.rays()[..., 2])
         mean, logit, belief = (
@@ -163,7 +163,7 @@ class _Mixture:
         x[outside], y[outside] = np.nan, np.nan
         self.sums.add_(_sampled(weighted, x, y, wraps=False, edge=True))
 
-    def lent(self, view: View) -> _Points:
+    def lent(self, view: PinholeView) -> _Points:
         """A sparse grid of what is known already, as measurements of a view that has none."""
         x, y = self.camera.pixels(view.directions(), *self.towards.shape[:2])
         step = max(1, max(view.size) // _BORROWED)
