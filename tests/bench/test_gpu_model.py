@@ -17,7 +17,16 @@ pytest.importorskip("triton", reason="needs triton (pip install gbpn[gpu])")
 from fields import directed_field
 from gbpn import Gaussian, infer
 from gbpn.bench import gpu_model
-from gbpn.bench.gpu_model import BETWEEN, RTX_4090, STEP_LAUNCHES, Resources, occupancy, sweep_launches
+from gbpn.bench.gpu_model import (
+    BETWEEN,
+    RTX_4090,
+    STEP_LAUNCHES,
+    Resources,
+    adjoint_launches,
+    occupancy,
+    sweep_launches,
+)
+from gbpn.gbp.inference import KEPT_PLANES, fitting_backward
 
 _NO_KERNEL = ("empty", "view", "transpose", "slice", "select", "as_strided", "expand", "detach", "reshape")
 
@@ -50,6 +59,47 @@ def test_a_sweep_starts_as_many_kernels_as_is_counted(direction: int, kernels) -
     one, three, eight = (torch.ones(1, count, 5, 70) for count in (1, 3, 8))
     arguments = Gaussian(one, one), Gaussian(eight, eight), three, three, one
     assert kernels(lambda: sweep(*arguments, direction=direction)) == sweep_launches(direction % 2 == 0)
+
+
+@pytest.mark.parametrize("direction", range(4))
+def test_an_adjoint_starts_as_many_kernels_as_is_counted(direction: int, kernels) -> None:
+    import gbpn.gbp.triton  # noqa: F401
+
+    one, three, eight = (torch.ones(1, count, 5, 70) for count in (1, 3, 8))
+    arguments = (*(eight,) * 2, *(one,) * 2, *(eight,) * 4, three, three, one, direction, 1.0)
+    run = torch.ops.gbpn.triton_sweep_adjoint
+    assert kernels(lambda: run(*arguments)) == adjoint_launches(direction % 2 == 0)
+
+
+def test_a_tape_keeps_as_much_as_is_counted(kernels) -> None:
+    """Beside the field itself; the counted kernels are not run."""
+    field = directed_field(5, 70, iterations=3)
+    leaves = [field.weight, field.local.weight, field.local.difference, field.local.damping]
+    leaves += [getattr(field.nonlocal_, name) for name in ("weight", "difference", "offset", "damping")]
+    own = {leaf.requires_grad_().untyped_storage().data_ptr() for leaf in leaves}
+
+    def kept(iterations: int) -> int:
+        found: dict[int, int] = {}
+
+        def pack(tensor: torch.Tensor) -> torch.Tensor:
+            storage = tensor.untyped_storage()
+            if storage.data_ptr() not in own:
+                found[storage.data_ptr()] = storage.nbytes()
+            return tensor
+
+        with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+            answer = infer(field, iterations=iterations, backend="triton", check=False)
+        assert answer.belief.precision.requires_grad
+        return sum(found.values()) // (5 * 70 * field.weight.element_size())
+
+    assert kept(3) - kept(2) == KEPT_PLANES["tape"]
+
+
+def test_a_tape_that_fills_a_quarter_of_the_memory_is_not_kept() -> None:
+    frame = 288 * 1216
+    assert fitting_backward(2 * frame, 13, 4, memory=24 * 2**30) == "tape"
+    assert fitting_backward(8 * frame, 13, 4, memory=24 * 2**30) == "recompute"
+    assert fitting_backward(2 * frame, 13, 4, memory=8 * 2**30) == "recompute"
 
 
 def test_an_iteration_starts_as_many_kernels_as_is_counted(kernels) -> None:
@@ -92,5 +142,10 @@ def test_the_command_says_that_it_is_computed() -> None:
     told = subprocess.run([*command, "--json"], env=environment, capture_output=True, text=True, check=True)
     found = json.loads(told.stdout)["64x96"]
     assert found["computed"] is True
-    assert found["kernels"]["sweep"]["registers"] > 16
+    for name in ("sweep", "step", "sweep adjoint", "step adjoint"):
+        assert found["kernels"][name]["registers"] > 16
+    assert found["as_one_graph_seconds"] < found["total"]["seconds"]
+    assert found["gradient"]["recompute"]["kept"] < found["gradient"]["tape"]["kept"] / 4
+    assert found["gradient"]["recompute"]["seconds"] > found["gradient"]["tape"]["seconds"]
+    assert found["attention"]["launches"] == 30
     assert found["total"]["launches"] > 13 * 4

@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 from gbpn.camera.pinhole import points
 from gbpn.camera.rotation import Rotation
+from gbpn.camera.wide import Panorama
 from gbpn.cli import app
 from gbpn.errors import InputError
 from gbpn.formats.camera_files import CameraFile
@@ -148,3 +149,7 @@ def test_doors_that_cannot_refine_refuse(folders: Path, tmp_path: Path) -> None:
     model = Reconstruction(cameras={}, pictures=[], points={})
     with pytest.raises(InputError, match="COLMAP"):
         refined(Sensor(reconstruction=model), [])
+    wide = Sensor(intrinsics=Panorama())
+    with pytest.raises(InputError, match="pinhole pictures"):
+        refined(wide, [])
+    assert suspicion(wide, plan(str(folders / "rgb"), str(folders / "turned"))) is None

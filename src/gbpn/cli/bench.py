@@ -163,26 +163,34 @@ def _bench_gpu_model(
 ) -> None:
     """What belief propagation should cost on an RTX 4090, beside the paper: computed, not measured."""
     from gbpn.bench.gbp import parsed
-    from gbpn.bench.gpu_model import RTX_4090, expected
+    from gbpn.bench.gpu_model import RTX_4090, attention, expected
 
-    found = {name: expected(RTX_4090, *parsed(name)) for name in size or ("256x320", "352x1216")}
+    sizes = {name: parsed(name) for name in size or ("256x320", "352x1216")}
+    found = {
+        name: expected(RTX_4090, *each) | {"attention": attention(RTX_4090, *each)}
+        for name, each in sizes.items()
+    }
     if json:
         print(json_format.dumps(found, indent=1))
         return
     print(f"{RTX_4090.name}, 13 iterations, 3 learned edges, float32: computed, not measured")
     for name, one in found.items():
-        for part, numbers in {**one["parts"], "in all": one["total"]}.items():
+        lines = {**one["parts"], "in all": one["total"]}
+        lines["in all, as one graph"] = one["total"] | {"launches": 1, "seconds": one["as_one_graph_seconds"]}
+        lines |= {f"gradient by {way}": row for way, row in one["gradient"].items()}
+        lines["attention, bfloat16"] = one["attention"]
+        for part, row in lines.items():
+            kept = f", keeps {row['kept'] / 1e6:.0f} MB" if "kept" in row else ""
             print(
-                f"{name:>9}  {part:<18} {numbers['launches']:5.0f} launches {numbers['bytes'] / 1e6:8.0f} MB"
-                f" {1e3 * numbers['seconds']:8.2f} ms"
+                f"{name:>9}  {part:<21} {row['launches']:5.0f} launches {row['bytes'] / 1e6:7.0f} MB"
+                f" {1e3 * row['seconds']:8.2f} ms{kept}"
             )
-    sweep = one["kernels"]["sweep"]
-    print(
-        f"a sweep: {sweep['registers']} registers, {sweep['shared']} bytes shared, {sweep['barriers']} "
-        "barriers; "
-        f"{sweep['programs_per_multiprocessor']} strips fit on a multiprocessor"
-    )
-    print("the paper, on its GPU at 256x320, belief propagation alone: 23.35 ms")
+    for name, kernel in {**one["kernels"], "attention": one["attention"]["kernel"]}.items():
+        print(
+            f"{name:<14} {kernel['registers']:3} registers, {kernel['shared']:5} bytes shared, "
+            f"{kernel['barriers']:2} barriers; {kernel['programs_per_multiprocessor']:2} on a multiprocessor"
+        )
+    print("the paper, on its GPU at 256x320: belief propagation alone 23.35 ms, its network 11.43 ms")
 
 
 @app.command("worlds")

@@ -15,6 +15,7 @@ from gbpn.distribution import DepthDistribution
 from gbpn.engine import resizing
 from gbpn.engine.session import Session
 from gbpn.engine.stream import Stream
+from gbpn.engine.views import completed_by_views
 from gbpn.errors import InputError
 from gbpn.how import How
 from gbpn.inputs.frame import FrameInputs
@@ -30,6 +31,9 @@ from gbpn.model.settling import trained_focal
 from gbpn.sigma.even_confidence import evenly_sure
 
 __all__ = ["Engine"]
+
+_LEAST_CONTRAST = 2 / 255
+"""Range of each colour below which a picture shows nothing."""
 
 
 class Engine:
@@ -56,13 +60,21 @@ class Engine:
 
     def frame(self, inputs: FrameInputs, *, sigmas: bool = True) -> CompletedDepth:
         """One frame; without `sigmas` in about half of the time."""
-        self._require_single()
+        self.require_single_frames()
         self.require_prior(inputs.prior is not None)
+        if inputs.wide is not None:
+            answer, told = completed_by_views(inputs, lambda view: self._answer(view, sigmas))
+            return self.completed(replace(inputs, notices=(*inputs.notices, told)), answer)
         return self.completed(inputs, self._answer(inputs, sigmas))
 
     def batch(self, frames: Sequence[FrameInputs], *, sigmas: bool = True) -> list[CompletedDepth]:
         """Several frames, each as it would be alone."""
         return [self.frame(inputs, sigmas=sigmas) for inputs in frames]
+
+    def require_single_frames(self) -> None:
+        """Raise if this was made for the frames of a video, in their order."""
+        if self.how.stream:
+            raise InputError("these are frames of a video: use stream(), or make this with stream=0")
 
     def require_prior(self, given: bool) -> None:
         """Raise if a foreign depth map was given, and there is no place for one."""
@@ -79,7 +91,7 @@ class Engine:
         self, image: Any, intrinsics: Any = None, *, stage: str = "last", prior: Any = None
     ) -> Session:
         """Measurements that come and go over one image at its own size, see `Session`."""
-        self._require_single()
+        self.require_single_frames()
         if not isinstance(self.answering, Pipeline):
             raise InputError(
                 f"{self.model.config.name!r} keeps no messages: a session needs a GBPN model in torch"
@@ -127,6 +139,7 @@ class Engine:
             image=_own(inputs.image),
             sparse=_own(inputs.sparse),
             intrinsics=_own(inputs.intrinsics),
+            wide=inputs.wide,
             areas=inputs.areas,
             notices=(*inputs.notices, *_told(answer), *self._out_of_range(inputs)),
             how=self.how,
@@ -180,22 +193,14 @@ class Engine:
         """Where the input leaves what the weights were trained for, as their card states it."""
         height, width = inputs.size
         trained = self.model.card.get("trained_for", {})
-        if (factor := self._scale(inputs)) != 1:
-            told = f"{width}×{height} is completed at {factor:.2f} of its size and answered at its own: "
-            if factor == resizing.reduction(height, width):
-                yield told + f"images above {resizing.MOST_PIXELS / 1e6:.1f} megapixels are reduced"
-            else:
-                yield told + (
-                    "these weights do best there with so many points (--working-size own: at its own)"
-                )
-        x, y = float(inputs.intrinsics[0, 2]), float(inputs.intrinsics[1, 2])
-        if not (0 <= x < width and 0 <= y < height):
-            yield (
-                f"the camera's principal point ({x:.0f}, {y:.0f}) lies outside the {width}×{height} picture: "
-                "are the intrinsics those of another size?"
-            )
+        if inputs.wide is None:
+            yield from self._odd_picture(inputs)
+        else:  # points and pixels are those of its views
+            trained = {name: ends for name, ends in trained.items() if name == "depth"}
         if inputs.doubt is not None:
             yield inputs.doubt
+        if float(inputs.image.amax((1, 2)).sub(inputs.image.amin((1, 2))).amax()) < _LEAST_CONTRAST:
+            yield "this picture shows nothing (one colour all over): it supports no depth between points"
         values = inputs.sparse[measured(inputs.sparse)]
         for name, low, high, unit in (
             ("points", len(values), len(values), ""),
@@ -212,15 +217,29 @@ class Engine:
                     "expect more error than sigma says"
                 )
 
+    def _odd_picture(self, inputs: FrameInputs) -> Iterator[str]:
+        """What is done to a picture of this size and camera."""
+        height, width = inputs.size
+        if (factor := self._scale(inputs)) != 1:
+            told = f"{width}×{height} is completed at {factor:.2f} of its size and answered at its own: "
+            if factor == resizing.reduction(height, width):
+                yield told + f"images above {resizing.MOST_PIXELS / 1e6:.1f} megapixels are reduced"
+            else:
+                yield told + (
+                    "these weights do best there with so many points (--working-size own: at its own)"
+                )
+        x, y = float(inputs.intrinsics[0, 2]), float(inputs.intrinsics[1, 2])
+        if not (0 <= x < width and 0 <= y < height):
+            yield (
+                f"the camera's principal point ({x:.0f}, {y:.0f}) lies outside the {width}×{height} picture: "
+                "are the intrinsics those of another size?"
+            )
+
     def _with(self, **changes: Any) -> Engine:
         """The same weights under a `How` that they need not be prepared anew for."""
         other = Engine.__new__(Engine)
         other.model, other.answering, other.how = self.model, self.answering, replace(self.how, **changes)
         return other
-
-    def _require_single(self) -> None:
-        if self.how.stream:
-            raise InputError("these are frames of a video: use stream(), or make this with stream=0")
 
 
 def _depths(low: float, high: float, unit: str) -> str:

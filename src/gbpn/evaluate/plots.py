@@ -41,7 +41,7 @@ _LOGARITHMIC = ("points", "lines")
 def all_plots(report: Report, axis: str, metric: str) -> list[tuple[str, str, bytes]]:
     """(file name, caption, PNG) of everything that this report can show."""
     out = []
-    if axis:
+    if any(axis in row.setting for row in report.rows):
         caption = f"{header(metric)} over {axis}."
         if report.published:
             caption += " Open marks: published in the paper, on its own frames."

@@ -246,9 +246,13 @@ _UNIT_WORDS = {
 }
 
 
+_ALONE = {"[ms]": "time [ms]", "[MB]": "memory [MB]", "[GB]": "memory [GB]"}
+
+
 def column_title(key: str) -> str:
     """How a table of a suite's own calls a column: words, units in brackets."""
-    return " ".join(_UNIT_WORDS.get(word, word) for word in key.split("_"))
+    words = " ".join(_UNIT_WORDS.get(word, word) for word in key.split("_"))
+    return _ALONE.get(words, words)
 
 
 def _width(key: str, entries: Sequence[dict[str, Any]]) -> int:

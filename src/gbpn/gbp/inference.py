@@ -18,9 +18,23 @@ from gbpn.gbp.state import Inference, Messages, Snapshot
 from gbpn.kernels.backends import COMPILED, TRITON, require_backend
 from gbpn.mrf import DIRECTIONS, MRF, LocalEdges, NonLocalEdges
 
-__all__ = ["BACKWARDS", "at", "choose_backend", "infer", "load_backend"]
+__all__ = [
+    "BACKWARDS",
+    "KEPT_PLANES",
+    "at",
+    "choose_backend",
+    "fitting_backward",
+    "infer",
+    "load_backend",
+]
 
-BACKWARDS = ("tape", "recompute")
+BACKWARDS = ("tape", "recompute", "auto")
+KEPT_PLANES = {"tape": 82, "recompute": 18}
+"""Planes that backends without a tape of their own keep for the gradient of an iteration with four steps: of
+every sweep and step the messages after it (16; 2 beside the field that it read), or the messages before the
+iteration."""
+_SHARE = 1 / 4
+"""Of a GPU's memory, that a tape may take."""
 
 
 def infer(
@@ -50,7 +64,8 @@ def infer(
     scheme       where the paper's text and the release pass messages differently, see `Scheme`
     backward     what is kept for gradients, per pixel and iteration in float32 with 3 edges, 4 steps:
                  "tape" 128 bytes (96 without learned edges; other backends than cpu every message of every
-                 sweep, about 330), "recompute" 72 bytes, the messages before it, and one more forward pass
+                 sweep, about 330), "recompute" 72 bytes, the messages before it, and one more forward pass;
+                 "auto" recomputes where a tape would take more than a quarter of a GPU's memory
     record       keep the belief after every sweep (slow; for pictures)
     check        validate shapes and values (about the cost of one iteration); switch off only where they
                  are known to be good
@@ -75,6 +90,8 @@ def infer(
         )
     if backward not in BACKWARDS:
         raise InputError(f"backward must be one of {', '.join(BACKWARDS)}; got {backward!r}")
+    if backward == "auto":
+        backward = _suitable_backward(mrf, iterations)
     name = scheme.backend(backend, choose_backend(backend, mrf.weight.device))
     operators = load_backend(name)
     mrf = operators.directed(mrf) if hasattr(operators, "directed") else mrf.directed()
@@ -92,6 +109,20 @@ def infer(
         backward=backward,
     )
     return Inference(belief=belief, messages=state, iterations=iterations, backend=name)
+
+
+def fitting_backward(pixels: int, iterations: int, itemsize: int, *, memory: int) -> str:
+    """ "tape", or "recompute" where a tape of so many pixels would fill a GPU of `memory` bytes."""
+    kept = KEPT_PLANES["tape"] * itemsize * pixels * iterations
+    return "recompute" if kept > _SHARE * memory else "tape"
+
+
+def _suitable_backward(mrf: MRF, iterations: int) -> str:
+    where = mrf.weight.device
+    if where.type != "cuda":
+        return "tape"
+    memory = torch.cuda.get_device_properties(where).total_memory
+    return fitting_backward(mrf.weight.numel(), iterations, mrf.weight.element_size(), memory=memory)
 
 
 def _infer_exactly(

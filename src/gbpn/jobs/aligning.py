@@ -35,6 +35,8 @@ def refined(sensor: Sensor, jobs: Sequence[Job]) -> tuple[Sensor, str]:
             "--refine-extrinsics mends how a sensor is turned against the camera; the points of a COLMAP "
             "model come from the pictures themselves: leave it out"
         )
+    if sensor.wide:
+        raise InputError("--refine-extrinsics takes pinhole pictures; panoramas and fisheyes are not mended")
     found = aligned(_edges(sensor, jobs, _FRAMES))
     told = f"edges of {found.frames} frames"
     if not found.clear or found.rotation.degrees < _MENDED:
@@ -45,7 +47,7 @@ def refined(sensor: Sensor, jobs: Sequence[Job]) -> tuple[Sensor, str]:
 
 def suspicion(sensor: Sensor, jobs: Sequence[Job]) -> str | None:
     """What speaks for a wrong calibration, in words; None where nothing does, or too little is seen."""
-    if sensor.rotation is not None or sensor.reconstruction is not None:
+    if sensor.rotation is not None or sensor.reconstruction is not None or sensor.wide:
         return None
     found = _glance(sensor, jobs)
     if found is None or not found.clear or found.rotation.degrees < _TOLD:

@@ -381,6 +381,7 @@ class Pipeline:
             backend=self.backend,
             reweighting=self.config.reweighting,
             scheme=Scheme.of(self.config),
+            backward="auto",
             check=False,  # the network's own maps: shapes are right by construction
         )
         belief = inference.belief
