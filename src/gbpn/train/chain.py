@@ -374,10 +374,10 @@ _ROOM_SECOND = replace(
     alpha2=30.0,
     augmentation_options={**_ROOM_SENSORS, "native": 0.8},
     sizes=((0.0, 128, 160), (0.8, 192, 256)),
-    steps=2_400,
+    steps=4_000,
     peak_rate=1e-3,
-    average_from=1_950,
-    validate_every=1_200,
+    average_from=3_200,
+    validate_every=2_000,
 )
 """A second stage that sees depth; the first one stays and is only computed forward."""
 
