@@ -8,7 +8,7 @@ out=${1:-../web/public/engine/core.wasm}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 flags=(-O3 -msimd128 -std=c++17 -fno-math-errno -fno-trapping-math)
-kernels=(gbp_sweep gbp_sweep_adjoint gbp_nonlocal)
+kernels=(gbp_bands gbp_sweep gbp_sweep_adjoint gbp_nonlocal)
 core=(gbp_inference gbpn guard simd threads)
 for name in "${kernels[@]}"; do
   em++ "${flags[@]}" -fno-exceptions -fno-rtti -DGBPN_LEVEL=baseline -Wno-psabi \

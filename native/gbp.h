@@ -37,9 +37,7 @@ template <class T> struct Sweep {
     const T *base[2];
     T *slot[8][2];
     Edges<T> edge;
-    T *saved[max_edges][2];         // receives what the sweep overwrites; null when nothing is to be kept
-    T *turned[max_edges][2];        // vertical sweeps: receives the new messages transposed; null: not wanted
-    int64_t stride, turned_stride;  // from line to line, of all planes and of the transposed ones
+    T *saved[max_edges][2];  // receives what the sweep overwrites; null when nothing is to be kept
     T *scratch;
 };
 
@@ -94,13 +92,35 @@ template <class T> struct NonLocalAdjoint {
     bool add;
 };
 
-// Sums over the slots of a pixel.
+// An image in diagonal bands: band n holds the pixels with n · lanes ≤ row + column < (n + 1) · lanes, all
+// bands together (height + width − 1) / lanes, rounded up. Messages lie in records of one line of a band
+// each, those from above and below by row, the others by column, and so do edges of sweeps along rows; all
+// else is read and written in the image.
+constexpr int band_column_planes = 12, band_row_planes = 4, band_edge_planes = 6, band_pieces = 21;
+template <class T> struct Bands {
+    int64_t height, width;
+    T reweighting;
+    const T *base[2];
+    Edges<T> edge[4];
+    T *heard[2];  // receives the sum of the messages of the eight slots; null: not wanted
+    T *columns, *rows, *edges[2], *damping;
+    const int64_t *column_line, *row_line;  // by band: record that its column 0, its row 0 has or would have
+    T *scratch;                             // band_pieces · longest lines
+    int64_t longest;                        // most lines of a band
+    T *carry[2];                            // 4 planes for lines −1 … length, by columns and by rows
+};
+
+// Which edges are to be brought into bands.
+struct EdgesWanted { bool weight, difference, damping; };
+
+// Sums over the slots of a pixel, in this order: (0 + 1 + 2) + (3 + 4) + (5 + 6 + 7), then the far ones.
 template <class T> struct Slots {
     int64_t pixels;
     T reweighting;
     const T *unary[2];
     const T *slot[8][2];
-    const T *far[2];  // null: without the non-local sum
+    const T *heard[2];  // the sum over the slots, where it is known; null: it is made
+    const T *far[2];    // null: without the non-local sum
     T *result[2];
 };
 
@@ -123,8 +143,16 @@ struct Range {
     /* Zeros around a field. */                                                                             \
     template <class T> void clear_border(int64_t height, int64_t width, T *field);                          \
     template <class T> void scan(const T *values, int64_t count, Range &range);                             \
+    template <class T> int64_t band_lanes();                                                                \
+    /* Left-right or right-left, then top-bottom or bottom-top: bands forth or back, each both in turn. */  \
+    template <class T> void band_along_rows(const Bands<T> &, int64_t number, bool forward);                \
+    template <class T> void band_along_columns(const Bands<T> &, int64_t number, bool forward);             \
     template <class T>                                                                                      \
-    void turn(const T *from, int64_t from_stride, int64_t height, int64_t width, T *to, int64_t to_stride); \
+    void edges_to_band(const Bands<T> &, int64_t number, const EdgesWanted &wanted);                        \
+    template <class T>                                                                                      \
+    void messages_to_band(const Bands<T> &, int64_t number, const T *const slot[8][2]);                     \
+    template <class T>                                                                                      \
+    void messages_from_band(const Bands<T> &, int64_t number, T *const slot[8][2]);                         \
     }
 GBPN_FOR_LEVELS(GBPN_DECLARE)
 #undef GBPN_DECLARE

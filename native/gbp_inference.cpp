@@ -1,10 +1,11 @@
 #include "gbp_inference.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <limits>
 #include <new>
-#include <optional>
+#include <vector>
 
 #include "threads.h"
 
@@ -109,47 +110,6 @@ template <class Work> void over_rows(int64_t height, int threads, const Work &wo
 
 int64_t field_size(const Plan &plan) { return 2 * (plan.height + 2) * (plan.width + 2); }
 
-template <class T> struct Image;
-
-// The same image with rows and columns exchanged, kept beside it: horizontal sweeps are vertical ones of it.
-// Every sweep writes its messages to both; parameters are turned once, or once an iteration where they
-// differ.
-template <class T> struct Turned {
-    // Message slots of the turned image, by those of the image itself: (row, column) becomes (column, row).
-    static constexpr int slots[message_slots] = {0, 3, 5, 1, 6, 2, 4, 7};
-    int64_t stride;
-    T *slot[message_slots][2];  // by the turned image's own order
-    T *base[2], *weight[2][max_edges], *difference[2][max_edges], *damping;
-    int known = -1;  // iteration whose parameters are there
-
-    Turned(const Plan &plan, Workspace<T> &space) : stride(line_stride(plan.height)) {
-        const int64_t plane = stride * plan.width;
-        for (auto &pair : slot)
-            for (T *&p : pair) p = space.take(plane);
-        for (T *&p : base) p = space.take(plane);
-        for (int pair = 0; pair < 2; ++pair)
-            for (int e = 0; e < max_edges; ++e)
-                weight[pair][e] = space.take(plane), difference[pair][e] = space.take(plane);
-        damping = space.take(plane);
-    }
-
-    static int64_t size(const Plan &plan) {
-        return (2 * message_slots + 2 + 4 * max_edges + 1) *
-               Workspace<T>::rounded(line_stride(plan.height) * plan.width);
-    }
-
-    // Messages as they are before the first iteration.
-    void begin(const Image<T> &image, bool empty);
-    // Base, and the parameters of iteration t.
-    void look(const Image<T> &image, int t);
-    Sweep<T> sweep_of(const Image<T> &image, int direction) const;
-    // Where a sweep writes its messages a second time.
-    void hand_over(const Image<T> &image, Sweep<T> &s, int direction) const;
-
-  private:
-    void turn(const Image<T> &image, const T *from, T *to) const;
-};
-
 // One image of a batch on its way through the iterations.
 template <class T> struct Image {
     const Field<T> &field;
@@ -158,7 +118,6 @@ template <class T> struct Image {
     T rho;
     T *slot[8][2], *far[2];  // messages, changed in place
     T *base[2], *fields[2], *scratch;
-    Turned<T> *turned = nullptr;  // null: horizontal sweeps go through panels of columns
 
     Image(const Field<T> &field, const Plan &plan, int64_t b, Workspace<T> &space)
         : field(field), plan(plan), b(b), rho(static_cast<T>(plan.reweighting)) {
@@ -204,11 +163,11 @@ template <class T> struct Image {
         }
     }
 
-    void sum(T *const result[2], bool with_far) const {
-        by_rows([&](int64_t first, int64_t last) { sum(result, with_far, first, last); });
+    void sum(T *const result[2], bool with_far, const T *const *heard = nullptr) const {
+        by_rows([&](int64_t first, int64_t last) { sum(result, with_far, heard, first, last); });
     }
 
-    void sum(T *const result[2], bool with_far, int64_t first, int64_t last) const {
+    void sum(T *const result[2], bool with_far, const T *const *heard, int64_t first, int64_t last) const {
         const int64_t from = first * plan.width;
         Slots<T> s{};
         s.pixels = last * plan.width - from;
@@ -217,14 +176,17 @@ template <class T> struct Image {
             s.unary[part] = field.unary[part].at(b) + from;
             s.far[part] = with_far ? far[part] + from : nullptr;
             s.result[part] = result[part] + from;
-            for (int m = 0; m < 8; ++m) s.slot[m][part] = slot[m][part] + from;
+            if (heard)
+                s.heard[part] = heard[part] + from;
+            else
+                for (int m = 0; m < 8; ++m) s.slot[m][part] = slot[m][part] + from;
         }
         GBPN_PICK(sum_slots<T>)(s);
     }
 
     Sweep<T> sweep_of(int t, int direction) const {
         Sweep<T> s{};
-        s.height = plan.height, s.width = s.stride = plan.width;
+        s.height = plan.height, s.width = plan.width;
         s.direction = direction, s.edges = plan.edges, s.reweighting = rho;
         for (int part = 0; part < 2; ++part) {
             s.base[part] = base[part];
@@ -238,24 +200,20 @@ template <class T> struct Image {
     // One iteration; `tape` receives what it overwrites, plane after plane, unless it is null.
     void iterate(int t, T *tape) {
         sweep_base(far);
-        const auto next_plane = [&] {
-            T *plane = tape;
-            tape += plan.pixels();
-            return plane;
-        };
-        if (turned) turned->look(*this, t);
         for (int direction = 0; direction < 4; ++direction) {
-            Sweep<T> s =
-                turned && direction % 2 == 0 ? turned->sweep_of(*this, direction) : sweep_of(t, direction);
-            if (turned) turned->hand_over(*this, s, direction);
+            Sweep<T> s = sweep_of(t, direction);
             if (tape)
-                for (int p = 0; p < 2 * plan.edges; ++p) s.saved[p / 2][p % 2] = next_plane();
+                for (int p = 0; p < 2 * plan.edges; ++p, tape += plan.pixels()) s.saved[p / 2][p % 2] = tape;
             GBPN_PICK(sweep<T>)(s);
         }
-        if (!plan.learned || !plan.steps) return;
+        if (plan.learned && plan.steps) learn(t, nullptr, tape);
+    }
+
+    // The steps along learned edges; `heard` is the sum of the local messages, null: it is made here.
+    void learn(int t, const T *const *heard, T *tape) {
         for (T *f : fields) GBPN_PICK(clear_border<T>)(plan.height, plan.width, f);
         by_rows([&](int64_t first, int64_t last) {
-            sum(base, false, first, last);
+            sum(base, false, heard, first, last);
             GBPN_PICK(make_field<T>)(base, far, rho, first, last, plan.width, fields[0]);
         });
         NonLocal<T> n{};
@@ -265,7 +223,8 @@ template <class T> struct Image {
         n.edge = learned(t);
         for (int step = 0; step < plan.steps; ++step) {
             if (tape)
-                for (int part = 0; part < 2; ++part) std::memcpy(next_plane(), far[part], bytes());
+                for (int part = 0; part < 2; ++part, tape += plan.pixels())
+                    std::memcpy(tape, far[part], bytes());
             n.field = fields[step % 2];
             n.next_field = step + 1 < plan.steps ? fields[(step + 1) % 2] : nullptr;
             by_rows([&](int64_t first, int64_t last) {
@@ -298,65 +257,107 @@ template <class T> struct Image {
     }
 };
 
-template <class T> void Turned<T>::turn(const Image<T> &image, const T *from, T *to) const {
-    GBPN_PICK(turn<T>)(from, image.plan.width, image.plan.height, image.plan.width, to, stride);
-}
+// The sweeps of one image in diagonal bands (gbp.h).
+template <class T> struct Banded {
+    // How many lines the bands have, and where.
+    struct Layout {
+        int64_t lanes, packs, count, longest, lines[2] = {0, 0}, length[2];
+        std::vector<int64_t> line[2];
 
-template <class T> void Turned<T>::begin(const Image<T> &image, bool empty) {
-    for (int m = 0; m < message_slots; ++m)
-        for (int part = 0; part < 2; ++part)
-            if (empty)
-                std::memset(slot[m][part], 0, stride * image.plan.width * sizeof(T));
-            else
-                turn(image, image.slot[slots[m]][part], slot[m][part]);
-}
-
-template <class T> void Turned<T>::look(const Image<T> &image, int t) {
-    if (known < 0 || image.plan.learned)
-        for (int part = 0; part < 2; ++part) turn(image, image.base[part], base[part]);
-    const auto changes = [&](const Array<const T> &parameter) { return known < 0 || parameter.shape[1] > 1; };
-    for (int pair = 0; pair < 2; ++pair) {
-        const Edges<T> e = image.edges(t, 2 * pair);
-        for (int n = 0; n < max_edges; ++n) {
-            if (changes(image.field.weight)) turn(image, e.weight[n], weight[pair][n]);
-            if (changes(image.field.difference)) turn(image, e.difference[n], difference[pair][n]);
+        explicit Layout(const Plan &plan) : lanes(GBPN_PICK(band_lanes<T>)()), packs(4 * lanes) {
+            count = (plan.height + plan.width - 1 + lanes - 1) / lanes;
+            length[0] = plan.width, length[1] = plan.height;
+            longest = std::min(plan.height, plan.width) + lanes;
+            for (int axis = 0; axis < 2; ++axis)
+                for (int64_t n = 0; n < count; ++n) {
+                    const int64_t first = std::max<int64_t>(0, n * lanes - length[1 - axis] + 1);
+                    const int64_t last = std::min(length[axis], (n + 1) * lanes);
+                    line[axis].push_back(lines[axis] - first);
+                    lines[axis] += last - first;
+                }
         }
-    }
-    if (changes(image.field.damping)) turn(image, image.edges(t, 0).damping, damping);
-    known = t;
-}
+        int64_t columns() const { return lines[0] * band_column_planes * lanes; }
+        int64_t rows() const { return lines[1] * band_row_planes * lanes; }
+        int64_t edges() const { return lines[0] * band_edge_planes * lanes; }
+        int64_t damping() const { return lines[0] * lanes; }
+        int64_t scratch() const { return band_pieces * longest * lanes; }
+        int64_t carry(int axis) const { return (length[axis] + 2) * packs; }
+    };
 
-template <class T> Sweep<T> Turned<T>::sweep_of(const Image<T> &image, int direction) const {
-    Sweep<T> s{};
-    s.height = image.plan.width, s.width = image.plan.height, s.stride = stride;
-    s.direction = direction + 1, s.edges = max_edges, s.reweighting = image.rho;
-    for (int part = 0; part < 2; ++part) {
-        s.base[part] = base[part];
-        for (int m = 0; m < message_slots; ++m) s.slot[m][part] = slot[m][part];
-    }
-    for (int e = 0; e < max_edges; ++e)
-        s.edge.weight[e] = weight[direction / 2][e], s.edge.difference[e] = difference[direction / 2][e];
-    s.edge.damping = damping;
-    s.scratch = image.scratch;
-    return s;
-}
+    Image<T> &image;
+    const Layout layout;
+    Bands<T> bands{};
+    T *heard[2];
 
-template <class T> void Turned<T>::hand_over(const Image<T> &image, Sweep<T> &s, int direction) const {
-    const bool from_turned = direction % 2 == 0;
-    s.turned_stride = from_turned ? image.plan.width : stride;
-    for (int e = 0; e < max_edges; ++e)
+    Banded(Image<T> &image, Workspace<T> &space) : image(image), layout(image.plan) {
+        const Plan &plan = image.plan;
+        bands.height = plan.height, bands.width = plan.width, bands.reweighting = image.rho;
+        bands.columns = space.take(layout.columns()), bands.rows = space.take(layout.rows());
+        for (T *&edges : bands.edges) edges = space.take(layout.edges());
+        bands.damping = space.take(layout.damping());
+        bands.longest = layout.longest, bands.scratch = space.take(layout.scratch());
+        for (int axis = 0; axis < 2; ++axis)
+            bands.carry[axis] = space.take(layout.carry(axis)) + layout.packs;
         for (int part = 0; part < 2; ++part) {
-            const int own = slot_of(direction, max_edges, e);
-            // the table is its own inverse
-            s.turned[e][part] = from_turned ? image.slot[own][part] : slot[slots[own]][part];
+            heard[part] = space.take(plan.pixels());
+            bands.base[part] = image.base[part];
         }
-}
+        bands.column_line = layout.line[0].data(), bands.row_line = layout.line[1].data();
+    }
 
-// Turning parameters and messages costs about half an iteration, and memory that must be worth keeping.
-template <class T> bool turning_pays(const Plan &plan) {
-    const size_t bytes = (Image<T>::size(plan) + Turned<T>::size(plan)) * sizeof(T);
-    return plan.edges == max_edges && plan.iterations > 1 && bytes <= Kept::limit;
-}
+    static int64_t size(const Plan &plan) {
+        const auto r = &Workspace<T>::rounded;
+        const Layout layout(plan);
+        return r(layout.columns()) + r(layout.rows()) + 2 * r(layout.edges()) + r(layout.damping()) +
+               r(layout.scratch()) + r(layout.carry(0)) +
+               r(layout.carry(1)) + 2 * r(plan.pixels());
+    }
+
+    void begin(bool empty) {
+        if (empty) {
+            std::memset(bands.columns, 0, layout.columns() * sizeof(T));
+            std::memset(bands.rows, 0, layout.rows() * sizeof(T));
+            return;
+        }
+        const T *slot[message_slots][2];
+        for (int m = 0; m < message_slots; ++m)
+            for (int part = 0; part < 2; ++part) slot[m][part] = image.field.local[part].at(image.b, m);
+        for (int64_t n = 0; n < layout.count; ++n) GBPN_PICK(messages_to_band<T>)(bands, n, slot);
+    }
+
+    void iterate(int t) {
+        const Plan &plan = image.plan;
+        const bool learn = plan.learned && plan.steps;
+        image.sweep_base(image.far);
+        for (int direction = 0; direction < 4; ++direction) bands.edge[direction] = image.edges(t, direction);
+        const auto changes = [&](const auto &parameter) { return t == 0 || parameter.shape[1] > 1; };
+        const Field<T> &field = image.field;
+        const EdgesWanted wanted{changes(field.weight), changes(field.difference), changes(field.damping)};
+        if (wanted.weight || wanted.difference || wanted.damping)
+            for (int64_t n = 0; n < layout.count; ++n) GBPN_PICK(edges_to_band<T>)(bands, n, wanted);
+        for (int part = 0; part < 2; ++part)
+            bands.heard[part] = learn || t + 1 == plan.iterations ? heard[part] : nullptr;
+        for (const bool forward : {true, false}) {
+            clear_carry();
+            for (int64_t n = 0; n < layout.count; ++n) {
+                const int64_t number = forward ? n : layout.count - 1 - n;
+                GBPN_PICK(band_along_rows<T>)(bands, number, forward);
+                GBPN_PICK(band_along_columns<T>)(bands, number, forward);
+            }
+        }
+        if (learn) image.learn(t, heard, nullptr);
+    }
+
+    void end() {
+        for (int64_t n = 0; n < layout.count; ++n) GBPN_PICK(messages_from_band<T>)(bands, n, image.slot);
+    }
+
+  private:
+    void clear_carry() {
+        for (int axis = 0; axis < 2; ++axis)
+            std::memset(bands.carry[axis] - layout.packs, 0, layout.carry(axis) * sizeof(T));
+    }
+};
 
 // Whether every message is (0, 0), as at a cold start.
 template <class T> bool all_zero(const T *values, int64_t count) {
@@ -374,33 +375,37 @@ template <class T> bool all_zero(const T *values, int64_t count) {
 template <class T> void infer(const Field<T> &field, const Plan &plan, const Outcome<T> &out) {
     for (int part = 0; part < 2; ++part) prefer_large_pages(out.local[part]);
     prefer_large_pages(out.tape);
-    const bool turn = !out.tape && turning_pays<T>(plan);
+    const bool in_bands = !out.tape && plan.edges == max_edges && plan.iterations > 0;
     parallel(plan.batch, plan.threads, [&](int64_t b) {
-        Workspace<T> space(Image<T>::size(plan) + (turn ? Turned<T>::size(plan) : 0));
+        Workspace<T> space(Image<T>::size(plan) + (in_bands ? Banded<T>::size(plan) : 0));
         Image<T> image(field, plan, b, space);
         bool empty = true;
         for (int part = 0; part < 2; ++part) {
             for (int m = 0; m < 8; ++m) {
                 image.slot[m][part] = out.local[part].at(b, m);
                 const T *given = field.local[part].at(b, m);
-                empty = empty && all_zero(given, plan.pixels());
-                std::memcpy(image.slot[m][part], given, image.bytes());
+                if (in_bands)
+                    empty = empty && all_zero(given, plan.pixels());
+                else
+                    std::memcpy(image.slot[m][part], given, image.bytes());
             }
             image.far[part] = out.far[part].at(b);
             std::memcpy(image.far[part], field.far[part].at(b), image.bytes());
         }
-        std::optional<Turned<T>> turned;
-        if (turn) {
-            turned.emplace(plan, space);
-            turned->begin(image, empty);
-            image.turned = &*turned;
+        T *const belief[2] = {out.belief[0].at(b), out.belief[1].at(b)};
+        if (in_bands) {
+            Banded<T> banded(image, space);
+            banded.begin(empty);
+            for (int t = 0; t < plan.iterations; ++t) banded.iterate(t);
+            banded.end();
+            image.sum(belief, true, banded.heard);
+            return;
         }
         for (int t = 0; t < plan.iterations; ++t) {
             T *tape = out.tape ? out.tape.at(b, t) : nullptr;
             if (tape && plan.checkpoints) image.store_messages(tape);
             image.iterate(t, plan.checkpoints ? nullptr : tape);
         }
-        T *const belief[2] = {out.belief[0].at(b), out.belief[1].at(b)};
         image.sum(belief, true);
     });
 }
@@ -548,7 +553,6 @@ void infer_adjoint(const Field<T> &field, const Plan &plan, const Cotangents<T> 
 }
 
 template <class T> void run_sweep(Sweep<T> s) {
-    s.stride = s.width;
     Workspace<T> space(Workspace<T>::rounded(sweep_scratch(s.height, s.width)));
     s.scratch = space.take(sweep_scratch(s.height, s.width));
     GBPN_PICK(sweep<T>)(s);

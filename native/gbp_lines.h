@@ -6,6 +6,36 @@
 namespace gbpn::GBPN_LEVEL {
 namespace {
 
+// By receiver, the messages from the others: nothing is subtracted for reweighting 1, so no digits are lost
+// and an empty cavity is exactly empty.
+template <class V, class T, int E>
+GBPN_INLINE void keep(T rho, V common, const V (&back)[E], int part, V (&kept)[E][2]) {
+    if constexpr (E == 3) {
+        kept[0][part] = common + rho * (back[1] + back[2]) - (1 - rho) * back[0];
+        kept[1][part] = common + rho * (back[0] + back[2]) - (1 - rho) * back[1];
+        kept[2][part] = common + rho * (back[0] + back[1]) - (1 - rho) * back[2];
+    } else {
+        kept[0][part] = common - (1 - rho) * back[0];
+    }
+}
+
+// The message that a pixel makes of what its sender knows, damped against the `old` one. Pairs are
+// (information, precision); `weight` is divided by the reweighting already.
+template <class V>
+GBPN_INLINE void receive(const V (&sender)[2], V weight, V difference, V damping, bool always,
+                         const V (&old)[2], V (&fresh)[2]) {
+    const V gain = weight / (weight + sender[1]);
+    const V keep = always ? damping : where_positive(old[1], damping, V{});
+    const V take = V{} + 1 - keep;
+    const V share = take * gain;
+    fresh[0] = share * (sender[0] + sender[1] * difference);
+    fresh[1] = share * sender[1];
+    for (int part = 0; part < 2; ++part) {
+        fresh[part] = fresh[part] + (1 - take) * old[part];
+        fresh[part] = where_positive(sender[1], fresh[part], always ? keep * old[part] : old[part]);
+    }
+}
+
 // What a pixel tells the next line apart from the messages it hears in this sweep.
 template <class T, int E> struct Around {
     const T *base[2], *other[8 - 2 * E][2], *back[E][2];
@@ -25,8 +55,7 @@ template <class T, int E> struct Around {
             }
     }
 
-    // The sum, by receiver, without the message that came from that receiver: nothing is subtracted for
-    // reweighting 1, so no digits are lost and an empty cavity is exactly empty.
+    // The sum, by receiver, without the message that came from that receiver.
     template <class V> GBPN_INLINE void rest(T rho, int64_t at, V (&kept)[E][2]) const {
         for (int part = 0; part < 2; ++part) {
             V others{};
@@ -34,13 +63,7 @@ template <class T, int E> struct Around {
             const V common = load<V>(base[part] + at) + rho * others;
             V b[E];
             for (int e = 0; e < E; ++e) b[e] = load<V>(back[e][part] + at);
-            if constexpr (E == 3) {
-                kept[0][part] = common + rho * (b[1] + b[2]) - (1 - rho) * b[0];
-                kept[1][part] = common + rho * (b[0] + b[2]) - (1 - rho) * b[1];
-                kept[2][part] = common + rho * (b[0] + b[1]) - (1 - rho) * b[2];
-            } else {
-                kept[0][part] = common - (1 - rho) * b[0];
-            }
+            keep(rho, common, b, part, kept);
         }
     }
 };

@@ -290,13 +290,15 @@ template <class T> void nonlocal_adjoint(const NonLocalAdjoint<T> &s) {
 
 template <class T> void sum_slots(const Slots<T> &s) {
     for (int part = 0; part < 2; ++part) {
-        const T *unary = s.unary[part], *far = s.far[part];
+        const T *unary = s.unary[part], *far = s.far[part], *heard = s.heard[part];
         T *result = s.result[part];
         const T *const(&slot)[8][2] = s.slot;
         const auto step = [&](auto pack, int64_t i) {
             using V = decltype(pack);
-            V sum = far ? load<V>(far + i) : V{};
-            for (int m = 0; m < 8; ++m) sum += load<V>(slot[m][part] + i);
+            const auto at = [&](int m) { return load<V>(slot[m][part] + i); };
+            V sum = heard ? load<V>(heard + i)
+                          : (at(0) + at(1) + at(2)) + (at(3) + at(4)) + (at(5) + at(6) + at(7));
+            if (far) sum += load<V>(far + i);
             store(result + i, load<V>(unary + i) + s.reweighting * sum);
         };
         int64_t i = 0;

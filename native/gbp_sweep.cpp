@@ -19,29 +19,19 @@ GBPN_INLINE void hear(const Heard<T, E> &h, T rho, int64_t at, int64_t i, const 
     const V damping = load<V>(h.damping + at);
     V sum[2] = {};
     for (int e = 0; e < E; ++e) {
-        const V information = load<V>(h.arriving[e][0] + i), precision = load<V>(h.arriving[e][1] + i);
-        const V old_information = load<V>(h.slot[e][0] + at), old_precision = load<V>(h.slot[e][1] + at);
-        const V weight = scale * load<V>(h.weight[e] + at);
-        const V gain = weight / (weight + precision);
-        const V keep = h.always ? damping : where_positive(old_precision, damping, V{});
-        const V take = V{} + 1 - keep;
-        const V share = take * gain;
-        V new_information = share * (information + precision * load<V>(h.difference[e] + at));
-        V new_precision = share * precision;
-        new_information = new_information + (1 - take) * old_information;
-        new_precision = new_precision + (1 - take) * old_precision;
-        const V silent_information = h.always ? keep * old_information : old_information;
-        const V silent_precision = h.always ? keep * old_precision : old_precision;
-        new_information = where_positive(precision, new_information, silent_information);
-        new_precision = where_positive(precision, new_precision, silent_precision);
+        const V sender[2] = {load<V>(h.arriving[e][0] + i), load<V>(h.arriving[e][1] + i)};
+        const V old[2] = {load<V>(h.slot[e][0] + at), load<V>(h.slot[e][1] + at)};
+        V fresh[2];
+        receive(sender, V(scale * load<V>(h.weight[e] + at)), load<V>(h.difference[e] + at), damping, h.always,
+                old, fresh);
         if (h.saved[e][0]) {
-            store(h.saved[e][0] + at, old_information);
-            store(h.saved[e][1] + at, old_precision);
+            store(h.saved[e][0] + at, old[0]);
+            store(h.saved[e][1] + at, old[1]);
         }
-        store(h.slot[e][0] + at, new_information);
-        store(h.slot[e][1] + at, new_precision);
-        sum[0] += new_information;
-        sum[1] += new_precision;
+        for (int part = 0; part < 2; ++part) {
+            store(h.slot[e][part] + at, fresh[part]);
+            sum[part] += fresh[part];
+        }
     }
     for (int e = 0; e < E; ++e) {
         const V precision = kept[e][1] + rho * sum[1];
@@ -84,7 +74,7 @@ template <class T, int E> void vertical(const Sweep<T> &s) {
     Cavities<T, E> cavities{s.scratch, line_stride(s.width)};
     clear(s.scratch, 4 * E * cavities.stride);
     for (int64_t n = 0; n < s.height; ++n) {
-        const int64_t line = s.direction == 1 ? n : s.height - 1 - n, row = line * s.stride;
+        const int64_t line = s.direction == 1 ? n : s.height - 1 - n, row = line * s.width;
         cavities.next(h);
         along<T>(s.width, [&](auto pack, int64_t i) {
             using V = decltype(pack);
@@ -92,13 +82,6 @@ template <class T, int E> void vertical(const Sweep<T> &s) {
             around.rest(rho, row + i, kept);
             hear<V>(h, rho, row + i, i, kept);
         });
-        const int64_t done = n % tile<T> + 1;
-        if (!s.turned[0][0] || (done < tile<T> && n + 1 < s.height)) continue;
-        const int64_t first = s.direction == 1 ? n + 1 - done : line;  // of the lines that are not turned yet
-        for (int e = 0; e < E; ++e)
-            for (int part = 0; part < 2; ++part)
-                turn(h.slot[e][part] + first * s.stride, s.stride, done, s.width, s.turned[e][part] + first,
-                     s.turned_stride);
     }
 }
 
@@ -237,18 +220,7 @@ template <class T> void sweep(const Sweep<T> &s) {
         columns ? horizontal<T, 1>(s) : vertical<T, 1>(s);
 }
 
-template <class T>
-void turn(const T *from, int64_t from_stride, int64_t height, int64_t width, T *to, int64_t to_stride) {
-    for (int64_t y = 0; y < height; y += tile<T>)
-        for (int64_t x = 0; x < width; x += tile<T>)
-            transpose(from + y * from_stride + x, from_stride, to + x * to_stride + y, to_stride,
-                      static_cast<int>(height - y < tile<T> ? height - y : tile<T>),
-                      static_cast<int>(width - x < tile<T> ? width - x : tile<T>));
-}
-
 template void sweep(const Sweep<float> &);
 template void sweep(const Sweep<double> &);
-template void turn(const float *, int64_t, int64_t, int64_t, float *, int64_t);
-template void turn(const double *, int64_t, int64_t, int64_t, double *, int64_t);
 
 }  // namespace gbpn::GBPN_LEVEL

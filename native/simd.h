@@ -47,6 +47,7 @@ const char *level_name(Level level);
 #endif
 
 #define GBPN_INLINE inline __attribute__((always_inline))
+#define GBPN_LAMBDA_INLINE __attribute__((always_inline))
 
 namespace gbpn::GBPN_LEVEL {
 namespace {

@@ -1,6 +1,7 @@
 """How quick the studio is, and how it bears a crowd.
 
 python scripts/measure_studio.py latency [CHANGES]        one page in Chromium: event to picture
+python scripts/measure_studio.py site FOLDER [CHANGES]    points added to a page without a server
 python scripts/measure_studio.py crowd [PAGES] [ROUNDS]   many pages at once on one server
 python scripts/measure_studio.py watch PORT PROCESS       seconds of /health and MB of memory, line by line
 
@@ -12,8 +13,11 @@ point of its own depth; the answer at that pixel tells whose it is. A process of
 from __future__ import annotations
 
 import asyncio
+import functools
+import http.server
 import shutil
 import sys
+import threading
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -95,6 +99,58 @@ def latency(changes: int) -> None:
     for name, rows in found.items():
         columns = np.percentile(rows, [0, 50, 90], axis=0).T
         print(f"{name}:", ", ".join(_words(*pair) for pair in zip(COLUMNS, columns, strict=True)))
+
+
+def site(folder: str, changes: int) -> None:
+    """Print how a site (`gbpn studio --static`) loads, at first and once more, and what a point takes."""
+    from playwright.sync_api import sync_playwright
+
+    handler = functools.partial(_Quiet, directory=folder)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as host, sync_playwright() as playwright:
+        threading.Thread(target=host.serve_forever, daemon=True).start()
+        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=list(FLAGS))
+        page = browser.new_page(viewport={"width": 1280, "height": 800}, bypass_csp=True)
+        address = f"http://127.0.0.1:{host.server_port}/"
+        for visit in ("first", "second"):
+            _Quiet.sent, start = 0, time.perf_counter()
+            page.goto(address)
+            if visit == "first":
+                page.click("[data-scene=bedroom]")
+                page.wait_for_selector("#invite")
+                _add(page, 0)
+            page.wait_for_function("window.gbpn.state.maps?.stage === 'last'", polling=20)
+            seconds = time.perf_counter() - start
+            page.wait_for_function("navigator.serviceWorker.controller !== null")
+            page.wait_for_timeout(600)  # points are kept a moment later
+            print(f"{visit} visit: {seconds:.1f} s to an answer, {_Quiet.sent / 1e6:.1f} MB from the host")
+        before = page.evaluate("window.gbpn.latencies.length")
+        for number in range(1, changes + 3):
+            _add(page, number)
+            page.wait_for_function(
+                "n => window.gbpn.latencies[n]?.last > 0", arg=before + number - 1, polling=40
+            )
+        rows = page.evaluate(
+            "n => window.gbpn.latencies.slice(n).map((one) => [one.first, one.last])", before + 2
+        )
+        browser.close()
+        host.shutdown()
+    columns = np.percentile(np.array(rows, float), [0, 50, 90], axis=0).T
+    print(
+        f"adding {changes} points:", ", ".join(_words(*pair) for pair in zip(COLUMNS, columns, strict=False))
+    )
+
+
+class _Quiet(http.server.SimpleHTTPRequestHandler):
+    sent = 0
+    """Bytes so far, by all of them."""
+
+    def log_message(self, *words: object) -> None:
+        """Nothing."""
+
+    def copyfile(self, source: Any, outputfile: Any) -> None:
+        content = source.read()
+        _Quiet.sent += len(content)
+        outputfile.write(content)
 
 
 COLUMNS = (
@@ -224,8 +280,10 @@ async def crowd(pages: int, rounds: int) -> None:
 
 
 def main(what: str = "latency", *counts: str) -> None:
-    numbers = [int(word) for word in counts]
-    if what == "latency":
+    numbers = [int(word) for word in counts[what == "site" :]]
+    if what == "site" and counts:
+        site(counts[0], *(numbers or [30]))
+    elif what == "latency":
         latency(*(numbers or [30]))
     elif what == "watch":
         watch(*numbers)

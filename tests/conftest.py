@@ -150,6 +150,7 @@ LONG = (
     "scale/test_page.py",
     "scale/test_ray.py",
     "scale/test_training_nodes.py",
+    "studio/test_browser_package.py",
     "studio/test_browser_site.py",
     "test_soak.py",
 )

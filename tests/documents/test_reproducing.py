@@ -6,9 +6,12 @@ import ast
 import itertools
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
+from typer.main import get_command
 
+from gbpn.cli import app
 from gbpn.cli.eval import KINDS
 from gbpn.config import CONFIGS
 from gbpn.evaluate.suites import SUITES
@@ -52,6 +55,10 @@ def check_command(text: str) -> None:
         assert words[2] in KINDS or "--suite paper" in text, text
     else:
         assert words[2] in (*RECIPES, "ablation"), text
+    group: Any = get_command(app)
+    known = {name for one in group.commands[words[1]].params for name in one.opts}
+    for word in words:
+        assert not word.startswith("-") or word in known, f"{text}: no option {word}"
     options = dict(itertools.pairwise(words))
     if "--suite" in options:
         assert options["--suite"] in (*SUITES, "paper"), text

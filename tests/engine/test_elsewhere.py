@@ -1,20 +1,20 @@
-"""Everything that answers people, with the model on a device that is not the CPU; see `second_device.py`."""
+"""What answers people, with the model on a device that is not the CPU, see `second_device.py`.
+
+The other doors are those of `test_ways.py`.
+"""
 
 from __future__ import annotations
 
 import threading
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from engine_frames import CAMERA, frame, points, written
-from typer.testing import CliRunner
+from engine_frames import CAMERA, frame, points
 
 import gbpn
 from fields import directed_field
-from gbpn.cli import app
 from gbpn.engine import explanation
 from gbpn.gbp import infer
 from gbpn.inputs.reading import frame_inputs
@@ -124,12 +124,6 @@ def test_other_measurements(away: gbpn.DepthCompleter, here: gbpn.DepthCompleter
         same(away(picture, intrinsics=CAMERA, **given), wanted)
 
 
-def test_a_batch(away: gbpn.DepthCompleter, here: gbpn.DepthCompleter) -> None:
-    pictures, depths = zip(*(frame(seed) for seed in range(2)), strict=True)
-    for got, wanted in zip(away.batch(pictures, depths), here.batch(pictures, depths), strict=True):
-        same(got, wanted)
-
-
 def looked(completer: gbpn.DepthCompleter) -> list[Any]:
     """All that a session shows."""
     picture, depth = frame()
@@ -172,28 +166,3 @@ def test_a_stream(away: gbpn.DepthCompleter, here: gbpn.DepthCompleter) -> None:
         picture, depth = frame(seed)
         got, wanted = (stream.frame(frame_inputs(picture, depth, CAMERA)) for stream in streams)
         same(got, wanted)
-
-
-def test_live(away: gbpn.DepthCompleter, here: gbpn.DepthCompleter) -> None:
-    picture, depth = frame()
-    with gbpn.Live(away, CAMERA) as live:
-        live.push_image(picture, 0.0)
-        live.push_depth(depth, 0.0)
-        answer = live.wait(60, after=0)
-    assert answer is not None
-    alike(answer.depth, here(picture, depth, CAMERA).depth)
-    alike(answer.sigma, here(picture, depth, CAMERA).std)
-
-
-@pytest.mark.parametrize("words", [(), ("--stream",), ("--distributed", "here")], ids=" ".join)
-def test_files(second_device: str, tmp_path: Path, words: tuple[str, ...]) -> None:
-    folder = written(tmp_path / "in")
-    for out, device in (("away", second_device), ("here", "cpu")):
-        given = ["complete", str(folder / "color"), str(folder / "depth"), "-o", str(tmp_path / out)]
-        given += ["--weights", str(folder / "weights.safetensors"), "--intrinsics", str(folder / "K.txt")]
-        answer = CliRunner().invoke(app, [*given, "--device", device, "--precision", "float32", *words])
-        assert answer.exit_code == 0, answer.output
-    names = sorted(path.name for path in (tmp_path / "here").glob("*.npy"))
-    assert names
-    for name in names:
-        alike(np.load(tmp_path / "away" / name), np.load(tmp_path / "here" / name))

@@ -88,6 +88,8 @@ template <class T> void inference(int64_t height, int64_t width, int edges, bool
     infer_adjoint(field, plan, given,
                   Gradients<T>{{g[0], g[1]}, {g[2], g[3]}, {g[4], g[5]}, gw, gd, gb, fw, fd, fo, fb});
     for (auto &pair : {&belief, &to, &to_far}) write((*pair)[0].values), write((*pair)[1].values);
+    infer(field, plan, Outcome<T>{{belief[0], belief[1]}, {to[0], to[1]}, {to_far[0], to_far[1]}, {}});  // bands
+    for (auto &pair : {&belief, &to, &to_far}) write((*pair)[0].values), write((*pair)[1].values);
     for (auto &part : g) write(part.values);
     for (auto *t : {&gw, &gd, &gb, &fw, &fd, &fo, &fb}) write(t->values);
 }

@@ -21,6 +21,7 @@ KERNELS = (
     "attention",
     "doubling",
     "field_maps",
+    "gbp_bands",
     "gbp_nonlocal",
     "gbp_sweep",
     "gbp_sweep_adjoint",

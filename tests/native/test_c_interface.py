@@ -15,7 +15,7 @@ from gbpn.kernels.backends import native
 ROOT = Path(__file__).parents[2]
 NATIVE = ROOT / "native"
 CORE = ("gbp_inference", "gbpn", "guard", "simd", "threads")
-KERNELS = ("gbp_sweep", "gbp_sweep_adjoint", "gbp_nonlocal")
+KERNELS = ("gbp_bands", "gbp_sweep", "gbp_sweep_adjoint", "gbp_nonlocal")
 WATCHED = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-O1", "-g")
 
 pytestmark = pytest.mark.skipif(

@@ -98,6 +98,7 @@ class Gate:
 
     def __init__(self, completer) -> None:
         self.completer, self.let_go, self.begun = completer, threading.Event(), threading.Semaphore(0)
+        self.engine = completer.engine
 
     def complete(self, inputs, *, sigmas: bool = False):
         self.begun.release()
@@ -165,6 +166,8 @@ def test_a_bad_pair_does_not_end_the_loop_and_a_fault_is_told(completer, picture
         live.push_image(picture, 2.0)
 
     class Broken:
+        engine = completer.engine
+
         def complete(self, inputs, *, sigmas: bool = False):
             raise RuntimeError("out of memory")
 

@@ -174,3 +174,17 @@ def test_answers_beyond_reach_are_marked(completer: gbpn.DepthCompleter) -> None
         False,
         True,
     ]
+
+
+@pytest.mark.parametrize("value", [0, 100, 255])
+def test_a_picture_that_shows_nothing_is_told(completer: gbpn.DepthCompleter, value: int) -> None:
+    camera = (60, 60, 27.5, 19.5)
+    points = [(5, 5, 2.0), (40, 30, 3.0)]
+    told = "this picture shows nothing"
+    flat = np.full_like(IMAGE, value)
+    assert any(told in notice for notice in completer(flat, points, camera).notices)
+    session = completer.session(flat, camera)
+    session.add(5, 5, 2.0)
+    assert any(told in notice for notice in session.result.notices)
+    flat[20, 20, 1] ^= 40
+    assert not any(told in notice for notice in completer(flat, points, camera).notices)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +15,7 @@ from talking import running
 import gbpn
 from gbpn.studio.limits import Limits
 from gbpn.studio.run import Server
+from gbpn.studio.site import write_site
 
 
 @pytest.fixture(scope="session")
@@ -45,6 +48,17 @@ def completer() -> gbpn.DepthCompleter:
 def studio(completer: gbpn.DepthCompleter) -> Iterator[Server]:
     with running(completer, limits=Limits(workers=2)) as one:
         yield one
+
+
+@pytest.fixture(scope="session")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """With the weights that people get; written once, or the folder that GBPN_SITE names."""
+    if there := os.environ.get("GBPN_SITE"):
+        return Path(there)
+    pytest.importorskip("onnxscript", reason="needs pip install gbpn[onnx]")
+    folder = tmp_path_factory.mktemp("site") / "studio"
+    write_site(folder)
+    return folder
 
 
 @pytest.fixture(scope="module")

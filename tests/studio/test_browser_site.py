@@ -17,19 +17,12 @@ from gbpn import scenes
 from gbpn.errors import InputError
 from gbpn.studio.site import MOST_BYTES, write_site
 
-METRES = 1e-3
-"""How far depth and sigma may be from those of `gbpn.runtime` with the same networks."""
+METRES, MOST_METRES = 1e-3, 2e-2
+"""How far depth and sigma may be from those of `gbpn.runtime` with the same networks, and single pixels …"""
+FEW = 1e-3
+"""… which are this share at most: at edges roundings of another compiler grow from pixel to pixel."""
 READY = "() => window.gbpn && window.gbpn.state.connection === 'open' && document.querySelector('.card')"
 ENGINE = ("engine/runtime.wasm.gz", "engine/core.wasm", "networks/first.onnx")
-
-
-@pytest.fixture(scope="session")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """With the weights that people get."""
-    pytest.importorskip("onnxscript", reason="needs pip install gbpn[onnx]")
-    folder = tmp_path_factory.mktemp("site") / "studio"
-    write_site(folder)
-    return folder
 
 
 @pytest.fixture
@@ -93,9 +86,11 @@ def held_against_python(screen: Waiting, site: Path) -> None:
     image, camera = frame()
     completer = gbpn.runtime.DepthCompleter(site / "networks", engine="onnxruntime", threads=1)
     wanted = completer(image, screen.sparse(), camera)
-    for which, values in (("state.maps.depth.values", wanted.depth), ("state.std", wanted.std)):
-        np.testing.assert_allclose(screen.map(which), values, rtol=0, atol=METRES, err_msg=which)
-    np.testing.assert_allclose(screen.map("state.confidence"), wanted.confidence, atol=METRES)
+    maps = {"maps.depth.values": wanted.depth, "std": wanted.std, "confidence": wanted.confidence}
+    for which, values in maps.items():
+        apart = np.abs(screen.map(f"state.{which}") - values)
+        assert np.mean(apart > METRES) <= FEW, which
+        assert np.max(apart) <= MOST_METRES, which
 
 
 def test_a_site_is_whole_small_and_its_own(site: Path, tmp_path: Path) -> None:
@@ -161,10 +156,9 @@ def test_answers_are_those_of_python(
         assert not screen.problems
 
 
-def test_mouse_and_what_is_inside(
-    host: Host, visit: Callable[..., Waiting], completer: gbpn.DepthCompleter
-) -> None:
+def test_mouse_and_what_is_inside(host: Host, visit: Callable[..., Waiting]) -> None:
     """A wrong point is found, the film ends with the answer, a file is the map."""
+    completer = gbpn.DepthCompleter.from_pretrained(device="cpu", precision="float32")
     screen = visit(host)
     screen.page.wait_for_selector(f"[data-scene={SCENE}]")
     screen.open_scene()
@@ -176,12 +170,13 @@ def test_mouse_and_what_is_inside(
     screen.tab("understand")
     screen.page.click("#outlier-find")
     screen.wait("state.outliers.length > 0")
-    (worst, *_) = screen.state("state.outliers")
-    assert (worst["x"], worst["y"]) == (160, 120)
-    (expected, *_) = screen.session(completer).outliers()
-    assert worst["expected"] == pytest.approx(expected.expected, rel=0.02)  # float16 weights
+    found = screen.state("state.outliers")
+    assert (found[0]["x"], found[0]["y"]) == (160, 120)
+    expected = screen.session(completer).outliers()
+    assert [(one["x"], one["y"]) for one in found] == [(one.x, one.y) for one in expected]
+    assert found[0]["expected"] == pytest.approx(expected[0].expected, rel=1e-3)
     screen.page.click("#outlier-drop")
-    screen.wait("state.points.length === 18")
+    screen.wait(f"state.points.length === {19 - len(found)}")
     screen.answered()
     screen.page.click("#film-play")
     screen.wait("state.overlay && state.overlay.kind === 'film'")

@@ -22,7 +22,7 @@ def test_row_14_a_cancelled_computation_keeps_its_place_until_it_ends() -> None:
         with lock:
             running[0] -= 1
 
-    async def scenario() -> int:
+    async def scenario() -> tuple[int, int]:
         workers = Workers(1)
         first = asyncio.create_task(workers.run(work))
         while not running[0]:
@@ -30,16 +30,16 @@ def test_row_14_a_cancelled_computation_keeps_its_place_until_it_ends() -> None:
         first.cancel()
         second = asyncio.create_task(workers.run(work))
         await asyncio.sleep(0.1)
-        busy = workers.busy
+        seen = workers.busy, workers.waiting
         may_end.set()
         await asyncio.wait({first, second})
         assert first.cancelled()
         assert second.exception() is None
         assert workers.busy == 0
         workers.close()
-        return busy
+        return seen
 
-    assert asyncio.run(scenario()) == 1
+    assert asyncio.run(scenario()) == (1, 1)
     assert most == [1]
     assert running == [0]
 

@@ -101,11 +101,27 @@ def assert_same_weights(one: Path, other: Path, tolerance: float) -> None:
                 )
 
 
+PATIENCE = 900
+"""Seconds after which a run counts as hung: machines under load take minutes to start two processes."""
+_started: list[subprocess.Popen] = []
+
+
+@pytest.fixture(autouse=True)
+def nobody_stays():
+    """A test that fails leaves no run behind, nor its group."""
+    yield
+    while _started:
+        process = _started.pop()
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+
+
 def start(out: Path, data: Path, *more: str, settings: list[str], workers: int = 0) -> subprocess.Popen:
     flags = [flag for setting in settings for flag in ("--set", setting)]
     command = [sys.executable, "-m", "gbpn.cli", "train", "small", "--data", str(data), "-o", str(out)]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    return subprocess.Popen(
+    process = subprocess.Popen(
         [*command, "--accelerator", "cpu", "--workers", str(workers), "--no-progress", *flags, *more],
         env=environment,
         stdout=subprocess.PIPE,
@@ -113,9 +129,11 @@ def start(out: Path, data: Path, *more: str, settings: list[str], workers: int =
         text=True,
         start_new_session=True,  # a group of its own, which can be sent a signal
     )
+    _started.append(process)
+    return process
 
 
-def wait_for(condition, process: subprocess.Popen, seconds: float = 120) -> None:
+def wait_for(condition, process: subprocess.Popen, seconds: float = PATIENCE) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert process.poll() is None, process.communicate()[0]
@@ -143,7 +161,7 @@ def test_killed_anywhere_a_run_ends_with_the_same_weights(tmp_path, pool) -> Non
     """In double precision: Adam turns the rounding of a vanishing gradient into a full step."""
     settings, double = [*TINY, "steps=8", "validate_every=8"], ("--precision", "64-true")
     whole = start(tmp_path / "whole", pool, *double, settings=settings)
-    output = whole.communicate(timeout=300)[0]
+    output = whole.communicate(timeout=PATIENCE)[0]
     assert whole.returncode == 0, output
 
     run = tmp_path / "killed"
@@ -158,7 +176,7 @@ def test_killed_anywhere_a_run_ends_with_the_same_weights(tmp_path, pool) -> Non
     half.write_bytes(latest.read_bytes()[: latest.stat().st_size // 2])
 
     again = start(run, pool, "--resume", *double, settings=settings)
-    output = again.communicate(timeout=300)[0]
+    output = again.communicate(timeout=PATIENCE)[0]
     assert again.returncode == 0, output
     assert not half.exists()
     assert_same_weights(tmp_path / "whole", run, tolerance=1e-6)
@@ -170,7 +188,7 @@ def test_asked_to_stop_a_run_saves_and_resumes(tmp_path, pool) -> None:
     process = start(run, pool, settings=settings)
     wait_for(lambda: len(read_rows(run / "steps.csv")) >= 1, process)
     process.send_signal(signal.SIGTERM)
-    output = process.communicate(timeout=120)[0]
+    output = process.communicate(timeout=PATIENCE)[0]
     assert process.returncode == 130, output
     assert "--resume" in output
     assert 1 <= final_state(run)["step"] < 2000
@@ -190,7 +208,7 @@ def test_asked_as_a_group_a_run_saves_and_leaves_nobody(
     process = start(run, pool, *more, settings=settings, workers=workers)
     wait_for(lambda: len(read_rows(run / "steps.csv")) >= 1, process)
     os.killpg(process.pid, number)
-    output = process.communicate(timeout=120)[0]  # ends when the last process has closed its output
+    output = process.communicate(timeout=PATIENCE)[0]  # ends when the last process has closed its output
     assert process.returncode == 130, output
     assert "Traceback" not in output
     assert "--resume" in output
@@ -206,7 +224,7 @@ def test_two_processes_learn_what_one_learns(tmp_path, pool) -> None:
         run = tmp_path / f"{processes}"
         more = ("--processes", str(processes), "--precision", "64-true")
         process = start(run, pool, *more, settings=settings)
-        output = process.communicate(timeout=300)[0]
+        output = process.communicate(timeout=PATIENCE)[0]
         assert process.returncode == 0, output
         runs.append(run)
     one, two = runs

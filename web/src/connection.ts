@@ -241,4 +241,9 @@ export class Connection implements Listener {
 
 /** The page of a site without a server says so in its first element. */
 export const withoutServer = globalThis.document?.documentElement.dataset.engine === "worker";
-export const connection = new Connection(withoutServer ? new WorkerChannel() : new SocketChannel());
+export const connection = new Connection(withoutServer ? worker() : new SocketChannel());
+
+function worker(): WorkerChannel {
+  const start = (): Worker => new Worker(new URL("./engine/worker.ts", import.meta.url), { type: "module" });
+  return new WorkerChannel(start, () => new URL(".", document.baseURI).href);
+}

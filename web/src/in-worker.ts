@@ -13,6 +13,9 @@ const MOST_THREADS = 4;
 export class WorkerChannel implements Channel {
   private worker: Worker | null = null;
 
+  /** `start` begins the worker's code (engine/worker.ts, wherever it was built to); `base`: the folder of site.json. */
+  constructor(private readonly start: () => Worker, private readonly base: () => string) {}
+
   open(listener: Listener): void {
     this.worker?.terminate();
     this.worker = null;
@@ -21,7 +24,7 @@ export class WorkerChannel implements Channel {
       queueMicrotask(() => listener.ended({ how: "refused", reason: lacks }));
       return;
     }
-    const worker = new Worker(new URL("./engine/worker.ts", import.meta.url), { type: "module" });
+    const worker = this.start();
     const end = (reason: string): void => {
       worker.terminate();
       if (this.worker !== worker) return;
@@ -31,7 +34,7 @@ export class WorkerChannel implements Channel {
     worker.onmessage = (event: MessageEvent<FromWorker>) => {
       const message = event.data;
       if (message.kind === "Download") listener.downloading(message.done, message.total);
-      else if (message.kind === "Ended") end(stopped(message.reason));
+      else if (message.kind === "Ended") end(message.cut ? cutOff() : message.reason);
       else if (message.kind === "Ready") {
         listener.downloading(1, 1);
         if (message.notKept) listener.notice("This browser keeps no files (its storage is full or switched off): the next visit downloads the networks again.");
@@ -40,12 +43,18 @@ export class WorkerChannel implements Channel {
     worker.onerror = (event) => end(`the engine stopped (${event.message || "no reason given"})`);
     this.worker = worker;
     const threads = crossOriginIsolated ? Math.min(navigator.hardwareConcurrency || 1, MOST_THREADS) : 1;
-    worker.postMessage({ kind: "Start", base: new URL(".", document.baseURI).href, threads } satisfies ToWorker);
+    worker.postMessage({ kind: "Start", base: this.base(), threads } satisfies ToWorker);
   }
 
   send(message: FromPage): boolean {
     this.worker?.postMessage(message satisfies ToWorker);
     return this.worker !== null;
+  }
+
+  /** The worker and its memory are gone. */
+  close(): void {
+    this.worker?.terminate();
+    this.worker = null;
   }
 }
 
@@ -60,7 +69,7 @@ function lacking(): string {
   return "";
 }
 
-function stopped(reason: string): string {
-  if (navigator.onLine === false) return "offline, and the networks are not here yet: try again with a connection";
-  return /fetch|network|load failed/i.test(reason) ? "the download was cut: what has come is kept, try again" : reason;
+function cutOff(): string {
+  return navigator.onLine ? "the download was cut: what has come is kept, try again"
+    : "offline, and the networks are not here yet: try again with a connection";
 }

@@ -31,6 +31,9 @@ from gbpn.sigma.even_confidence import evenly_sure
 
 __all__ = ["Engine"]
 
+_LEAST_CONTRAST = 2 / 255
+"""Range of each colour below which a picture shows nothing."""
+
 
 class Engine:
     """Immutable, for any number of threads.
@@ -56,13 +59,18 @@ class Engine:
 
     def frame(self, inputs: FrameInputs, *, sigmas: bool = True) -> CompletedDepth:
         """One frame; without `sigmas` in about half of the time."""
-        self._require_single()
+        self.require_single_frames()
         self.require_prior(inputs.prior is not None)
         return self.completed(inputs, self._answer(inputs, sigmas))
 
     def batch(self, frames: Sequence[FrameInputs], *, sigmas: bool = True) -> list[CompletedDepth]:
         """Several frames, each as it would be alone."""
         return [self.frame(inputs, sigmas=sigmas) for inputs in frames]
+
+    def require_single_frames(self) -> None:
+        """Raise if this was made for the frames of a video, in their order."""
+        if self.how.stream:
+            raise InputError("these are frames of a video: use stream(), or make this with stream=0")
 
     def require_prior(self, given: bool) -> None:
         """Raise if a foreign depth map was given, and there is no place for one."""
@@ -79,7 +87,7 @@ class Engine:
         self, image: Any, intrinsics: Any = None, *, stage: str = "last", prior: Any = None
     ) -> Session:
         """Measurements that come and go over one image at its own size, see `Session`."""
-        self._require_single()
+        self.require_single_frames()
         if not isinstance(self.answering, Pipeline):
             raise InputError(
                 f"{self.model.config.name!r} keeps no messages: a session needs a GBPN model in torch"
@@ -196,6 +204,8 @@ class Engine:
             )
         if inputs.doubt is not None:
             yield inputs.doubt
+        if float(inputs.image.amax((1, 2)).sub(inputs.image.amin((1, 2))).amax()) < _LEAST_CONTRAST:
+            yield "this picture shows nothing (one colour all over): it supports no depth between points"
         values = inputs.sparse[measured(inputs.sparse)]
         for name, low, high, unit in (
             ("points", len(values), len(values), ""),
@@ -217,10 +227,6 @@ class Engine:
         other = Engine.__new__(Engine)
         other.model, other.answering, other.how = self.model, self.answering, replace(self.how, **changes)
         return other
-
-    def _require_single(self) -> None:
-        if self.how.stream:
-            raise InputError("these are frames of a video: use stream(), or make this with stream=0")
 
 
 def _depths(low: float, high: float, unit: str) -> str:

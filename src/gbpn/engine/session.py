@@ -177,18 +177,8 @@ class Session:
         """The completed depth with its σ."""
         if self._result is None:
             with torch.inference_mode():
-                found = self._now()
-                answer = replace(self._answered(), sigma_left_out=False)
-                if self.two_stages or self.pipeline.second is None:
-                    encoding = found.looks[0]
-                    answer = self.pipeline.with_sigma(
-                        encoding,
-                        answer,
-                        found.used,
-                        lambda given: [*self.pipeline.stages(encoding, given)][-1],
-                        verdict=found.prior,
-                    )
-                self._result = self.engine.completed(found.inputs, evenly_sure(answer))
+                answer = evenly_sure(self._answered(sigmas=True))
+                self._result = self.engine.completed(self._now().inputs, answer)
         return self._result
 
     @property
@@ -377,17 +367,26 @@ class Session:
             )
         return self._found
 
-    def _answered(self) -> DepthDistribution:
-        """The answer without σ."""
+    def _answered(self, *, sigmas: bool = False) -> DepthDistribution:
+        """The answer before its gates, as `Pipeline.seen` makes it."""
         found = self._now()
-        answer = self.stages()[-1].distribution
+        answer = replace(self.stages()[-1].distribution, sigma_left_out=not sigmas)
+        if not self.two_stages and self.pipeline.second is not None:
+            answer = replace(answer, calibration=None)  # it was fitted to the second stage
+        elif sigmas:
+            encoding = found.looks[0]
+            answer = self.pipeline.with_sigma(
+                encoding,
+                answer,
+                found.used,
+                lambda given: [*self.pipeline.stages(encoding, given)][-1],
+                verdict=found.prior,
+            )
         for mirrored in found.looks[1:]:
             pipeline = self.pipeline if self.two_stages else replace(self.pipeline, second=None)
             *_, other = pipeline.stages(mirrored, found.used.flipped())
             answer = answer.averaged(other.distribution.flipped())
-        if not self.two_stages and self.pipeline.second is not None:
-            answer = replace(answer, calibration=None)  # it was fitted to the second stage
-        return replace(answer, dropped=found.dropped, prior=found.prior, sigma_left_out=True)
+        return replace(answer, dropped=found.dropped, prior=found.prior)
 
     def _of_first(self, found: _Found) -> DepthDistribution:
         first = found.first.distribution

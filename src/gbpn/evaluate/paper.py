@@ -278,7 +278,9 @@ table.wide th, table.wide td { padding: 4px 7px; }
 th:first-child, td:first-child, .named td:nth-child(2), .named th:nth-child(2) { text-align: left; }
 .skipped { color: var(--faint); } figure { margin: 12px 0 24px; } figcaption { color: var(--faint); }
 section { break-inside: auto; } figure, table { break-inside: avoid; }
-@media print { body { max-width: none; } a { color: inherit; } h2 { break-after: avoid; } }
+.scroll { overflow-x: auto; }
+@media print { body { max-width: none; } a { color: inherit; } h2, h3 { break-after: avoid; }
+  table.wide th, table.wide td { padding: 3px 4px; font-size: 10px; } figure img { max-height: 240mm; } }
 """
 
 
@@ -327,7 +329,8 @@ def _plain_table(title: str, rows: list[dict[str, Any]]) -> str:
     head = "".join(f"<th>{escape(column_title(key))}</th>" for key in keys)
     cells = ("".join(f"<td>{escape(str(row.get(key, '–')))}</td>" for key in keys) for row in rows)
     lines = "".join(f"<tr>{row}</tr>" for row in cells)
-    return f'<h3>{escape(title)}</h3><table class="wide"><tr>{head}</tr>{lines}</table>'
+    table = f'<table class="wide"><tr>{head}</tr>{lines}</table>'
+    return f'<h3>{escape(title)}</h3><div class="scroll">{table}</div>'
 
 
 def _figures(part: Part, folder: Path) -> list[str]:

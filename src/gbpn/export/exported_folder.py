@@ -27,7 +27,7 @@ from gbpn.runtime.manifest import FORMAT, MANIFEST, VERSION
 __all__ = ["FORMS", "PRECISIONS", "export", "smallest_multiple"]
 
 FORMS = ("pure", "runtime")
-PRECISIONS = ("float32", "bfloat16", "float16")
+PRECISIONS = ("float32", "float24", "bfloat16", "float16")
 """How weights are stored. Engines compute in float32; OpenVINO in bfloat16 where weights are stored so."""
 
 

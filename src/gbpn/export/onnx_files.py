@@ -16,9 +16,10 @@ from torch import nn
 from torch.export import Dim, ExportedProgram
 
 from gbpn.errors import BackendError
+from gbpn.export.stored_weights import store_narrow
 from gbpn.files.atomic import replacing
 
-__all__ = ["exported_program", "require_packages", "store_narrow", "write_onnx"]
+__all__ = ["exported_program", "require_packages", "write_onnx"]
 
 _NEEDED = ("onnx", "onnxscript")
 _OPSET = 18
@@ -97,31 +98,6 @@ def write_onnx(
     with replacing(path) as temporary:
         temporary.write_bytes(model.SerializeToString())
     return path
-
-
-def store_narrow(model: Any, precision: str = "float16") -> None:
-    """Weights of more than one dimension in float16 or bfloat16, each followed by a cast to float32."""
-    onnx = importlib.import_module("onnx")
-    graph = model.graph
-    kind = {"float16": onnx.TensorProto.FLOAT16, "bfloat16": onnx.TensorProto.BFLOAT16}[precision]
-    casts = []
-    for tensor in graph.initializer:
-        if tensor.data_type != onnx.TensorProto.FLOAT or len(tensor.dims) < 2:
-            continue
-        name, dims = tensor.name, list(tensor.dims)
-        narrow = torch.from_numpy(onnx.numpy_helper.to_array(tensor).copy()).to(getattr(torch, precision))
-        tensor.Clear()
-        tensor.name, tensor.data_type = f"{name}_narrow", kind
-        tensor.dims.extend(dims)
-        tensor.raw_data = narrow.view(torch.int16).numpy().tobytes()
-        casts.append(
-            onnx.helper.make_node(
-                "Cast", [f"{name}_narrow"], [name], f"{name}_widened", to=onnx.TensorProto.FLOAT
-            )
-        )
-    nodes = [*casts, *graph.node]
-    del graph.node[:]
-    graph.node.extend(nodes)
 
 
 @contextmanager

@@ -32,11 +32,16 @@ class Messages:
         return cls(Gaussian(slots, slots), Gaussian(far, far))
 
     def belief(self, unary: Gaussian, reweighting: float = 1.0) -> Gaussian:
-        """unary × all messages, [B, 1, H, W]."""
+        """unary × all messages, [B, 1, H, W].
+
+        Slots are added in the order (0 + 1 + 2) + (3 + 4) + (5 + 6 + 7), as the kernels do.
+        """
 
         def total(unary_term: torch.Tensor, local: torch.Tensor, far: torch.Tensor) -> torch.Tensor:
             far = far.sum(1, keepdim=True) if far.shape[1] > 1 else far
-            return unary_term + reweighting * (local.sum(1, keepdim=True) + far)
+            s = local.split(1, 1)
+            heard = (s[0] + s[1] + s[2]) + (s[3] + s[4]) + (s[5] + s[6] + s[7])
+            return unary_term + reweighting * (heard + far)
 
         return Gaussian(
             total(unary.information, self.local.information, self.nonlocal_.information),

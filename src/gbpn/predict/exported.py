@@ -145,7 +145,7 @@ class _Exported:
             first = self._distribution(self.completer.seen(looks, rest, sigmas=False, stages=1))
             dropped = outliers.contradicted(sparse.depth, suspect, first)
             used = sparse.without(dropped)
-        maps = self.completer.seen(looks, _array(used.depth)[0], sigmas=sigmas and self.check_sigmas)
+        maps = self.completer.seen(looks, _array(used.depth)[0], sigmas=sigmas, check=self.check_sigmas)
         return replace(self._distribution(maps), dropped=dropped, sigma_left_out=not sigmas)
 
     def _distribution(self, maps: CompletedMaps) -> DepthDistribution:

@@ -116,6 +116,7 @@ class Live:
         """
         if not tolerance >= 0:
             raise InputError(f"tolerance must be seconds, at least 0; got {tolerance}")
+        completer.engine.require_single_frames()
         self.completer, self.intrinsics, self.transform = completer, intrinsics, as_transform(transform)
         self.tolerance, self.scale, self.sigmas = tolerance, scale, sigmas
         self._changed = threading.Condition()

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from copy import copy
+
 import numpy as np
 
 from gbpn.errors import InputError
+from gbpn.how import How
+from gbpn.measurements.range_gates import out_of_reach
 from gbpn.runtime.manifest import SigmaCalibration
 from gbpn.sigma.checkerboard import without_checkerboard
 
 __all__ = ["Array", "CompletedMaps", "sigmoid", "stated_std"]
 
 Array = np.ndarray
+_USUAL = How()
 
 
 class CompletedMaps:
@@ -26,6 +31,7 @@ class CompletedMaps:
         doubt: Array | None = None,
         widening: tuple[float, float] | None = None,
         notices: tuple[str, ...] = (),
+        how: How = _USUAL,
     ) -> None:
         self.depth = mean
         """Expected depth in metres; NaN where no measurement reached the pixel."""
@@ -39,7 +45,19 @@ class CompletedMaps:
         """Factor on σ for what a pixel's surroundings leave open, see `gbpn.sigma.surroundings`."""
         self.widening = widening
         """What the image's own measurements ask of σ: a factor, and σ / depth to add; None: not checked."""
+        self.how = how
+        """How it was completed."""
         self._calibration = calibration
+        self._widest = np.inf
+
+    def within_reach(self, sparse: Array, reach: float) -> CompletedMaps:
+        """The same with depths out of reach of the measurements [H, W] marked as not observed."""
+        broken = self.observed & out_of_reach(self.depth, sparse, reach)
+        out = copy(self)
+        out.depth = np.where(broken, np.float32(np.nan), self.depth)
+        out.belief_precision = np.where(broken, np.float32(0), self.belief_precision)
+        out._widest = float(sparse.max()) * reach
+        return out
 
     @property
     def observed(self) -> Array:
@@ -57,7 +75,7 @@ class CompletedMaps:
         std = self.unchecked_std
         if (found := self.widening) is not None:
             std = np.hypot(std * np.float32(found[0]), np.float32(found[1]) * self.depth)
-        return np.where(self.observed, std, np.float32(np.nan))
+        return np.where(self.observed, np.minimum(std, np.float32(self._widest)), np.float32(np.nan))
 
     @property
     def unchecked_std(self) -> Array:

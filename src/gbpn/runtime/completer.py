@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from gbpn.errors import InputError
+from gbpn.how import How
 from gbpn.measurements import agreement
+from gbpn.measurements.range_gates import plausible
 from gbpn.measurements.validity import measured
 from gbpn.runtime.answer import CompletedMaps, sigmoid, stated_std
 from gbpn.runtime.depth_unit import DepthUnit
@@ -52,28 +53,41 @@ class DepthCompleter:
         *,
         engine: str = "auto",
         threads: int | None = None,
-        iterations: Sequence[int] = (),
-        precision: str = "auto",
+        how: How | None = None,
+        **options: Any,
     ) -> None:
         """
-        folder      written by `gbpn export --form runtime`
-        engine      of the networks: "onnxruntime", "openvino", or "auto": what is installed
-        threads     None: as many as there are processors
-        iterations  of each stage, if not as trained
-        precision   of the networks: "float32"; with OpenVINO also "bfloat16", for processors that compute it
-                    themselves; "auto": as the folder was exported
+        folder   written by `gbpn export --form runtime`
+        engine   of the networks: "onnxruntime", "openvino", or "auto": what is installed
+        threads  None: as many as there are processors
+        how      how frames are completed, see `gbpn.how.How`; what needs torch is refused
+        options  or single fields of it: iterations, check_sigma, answers_reach; precision: with OpenVINO also
+                 "bfloat16", for processors that compute it themselves; "auto": as the folder was exported
         """
         self.manifest = Manifest.read(Path(folder))
         self.config, self.card = self.manifest.config, self.manifest.card
-        self.engine = choose_engine(engine)
+        asked = How.of(how, **options)
+        _refuse(asked)
+        self.engine = choose_engine(asked.engine if engine == "auto" and asked.engine != "torch" else engine)
         self.threads = threads or os.cpu_count() or 1
-        self.iterations = tuple(iterations) or self.config.iterations
+        self.iterations = asked.iterations or self.config.iterations
         if len(self.iterations) != self.config.stages or min(self.iterations) < 1:
             raise InputError(
                 f"{self.config.name!r} has {self.config.stages} stages: give as many counts of iterations "
                 f"above 0; got {self.iterations}"
             )
-        self.precision = choose_precision(precision, self.engine, self.manifest.precision)
+        self.precision = choose_precision(asked.precision, self.engine, self.manifest.precision)
+        self.how = replace(
+            asked,
+            engine=self.engine,
+            iterations=self.iterations,
+            precision=self.precision,
+            outliers="keep",
+            working_size="own",
+            mirror="off",
+            device="cpu",
+        )
+        """How frames are completed, with everything decided."""
         self._networks = {
             network.name: load_network(self.engine, network, self.threads, self.precision)
             for network in self.manifest.networks
@@ -91,12 +105,15 @@ class DepthCompleter:
         """
         planes = as_image(image)
         _, height, width = planes.shape
-        depth = as_sparse(sparse, height, width)
+        depth, dropped = plausible(as_sparse(sparse, height, width))
         if not measured(depth).any():
             raise InputError("there is no measurement: every value of the sparse depth is 0 or NaN")
         camera, notice = as_intrinsics(intrinsics, height, width)
-        told = (notice,) if notice else ()
-        return self.seen(self.look(planes, camera), depth, sigmas=sigmas, notices=told)
+        told = tuple(text for text in (notice, dropped) if text)
+        maps = self.seen(
+            self.look(planes, camera), depth, sigmas=sigmas, check=self.how.check_sigma, notices=told
+        )
+        return maps.within_reach(depth, self.how.answers_reach)
 
     def look(self, image: Array, intrinsics: Array) -> Encoding:
         """Run the first network: [3, H, W] in [0, 1] and [3, 3], float32."""
@@ -110,17 +127,23 @@ class DepthCompleter:
         sparse: Array,
         *,
         sigmas: bool = True,
+        check: bool = True,
         stages: int | None = None,
         notices: tuple[str, ...] = (),
     ) -> CompletedMaps:
-        """Complete an image that was looked at, from measurements [H, W] in metres; of the first `stages`."""
+        """Complete an image that was looked at, from measurements [H, W] in metres; before any gate.
+
+        check   whether σ is held against measurements that are held out
+        stages  only so many of the first ones
+        """
         answer = self._answer(encoding, sparse, stages)
         return CompletedMaps(
             *answer,
             calibration=self.manifest.calibration if sigmas else None,
             doubt=self._doubt(encoding, sparse, answer) if sigmas else None,
-            widening=self._check(encoding, sparse) if sigmas else None,
+            widening=self._check(encoding, sparse) if sigmas and check else None,
             notices=notices,
+            how=self.how,
         )
 
     def _answer(self, encoding: Encoding, sparse: Array, stages: int | None = None) -> _Maps:
@@ -206,3 +229,21 @@ class DepthCompleter:
         points = np.where(measured(sparse), sparse, np.float32(0))
         numbers = [np.asarray(part, dtype=np.float32) for part in calibration.surroundings]
         return doubt(answer.mean, answer.belief_precision, log_std, points, picture, numbers)
+
+
+def _refuse(how: How) -> None:
+    """Raise for what is done with tensors only."""
+    torch_only = {
+        "solver exact": how.solver != "gbp",
+        "outliers drop": how.outliers == "drop",
+        "mirror on": how.mirror == "on",
+        "keep_measured": how.keep_measured,
+        f"prior_kind {how.prior_kind}": how.prior_kind != "auto",
+        "stream": how.stream > 0,
+        f"device {how.device}": how.device not in ("auto", "cpu"),
+    }
+    if asked := [name for name, wanted in torch_only.items() if wanted]:
+        raise InputError(
+            f"gbpn.runtime completes single frames on the processor, from all their measurements; got "
+            f"{', '.join(asked)}: leave it out, or use gbpn.DepthCompleter"
+        )

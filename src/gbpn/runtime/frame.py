@@ -48,8 +48,8 @@ def as_sparse(sparse: Any, height: int, width: int) -> Array:
     if values.shape != (height, width):
         raise InputError(f"sparse must be [{height}, {width}] like the image; got {list(values.shape)}")
     depth = np.where(np.isnan(values), 0, values).astype(np.float32)
-    if not np.isfinite(depth).all() or (depth < 0).any():
-        raise InputError("sparse must be finite and not negative: 0 or NaN means not measured")
+    if (depth < 0).any():
+        raise InputError("sparse must not be negative: 0 or NaN means not measured")
     return depth
 
 

@@ -56,7 +56,7 @@ class Manifest:
     calibration: SigmaCalibration | None
     card: dict[str, Any]
     precision: str
-    """Of the stored weights: float32, float16, or bfloat16, in which engines that can then compute."""
+    """Of the stored weights; in bfloat16 engines that can then compute as well."""
     size: tuple[int, int] | None
     """(H, W) of images; None: any, padded to multiples of `multiple` …"""
     multiple: int

@@ -111,7 +111,8 @@ def _scene_depth(name: str) -> Response:
     responses={
         200: {
             "description": "npz: depth, confidence, observed and, with calibrated weights, std; png: depth "
-            "in 16 bit, metres times the header X-Depth-Scale; ply: a coloured point cloud.",
+            "in 16 bit, metres times the header X-Depth-Scale; ply: a coloured point cloud. The headers "
+            "X-Notices and X-How say in JSON what was assumed, and how it was completed.",
             "content": {"application/octet-stream": {}, "image/png": {}},
         },
         400: {"model": _Problem, "description": "The request cannot be read."},
@@ -149,15 +150,15 @@ async def complete(
     picture = await image.read()
     measured = None if depth is None else (await depth.read(), _suffix(depth))
     foreign = None if prior is None else (await prior.read(), _suffix(prior))
-    notices, content, media_type, scale_used = await workers.run(
+    result, content, scale_used = await workers.run(
         lambda: _completed(
             state.completer, state.limits, picture, measured, points, scale, intrinsics, foreign, format
         )
     )
-    headers = {"x-notices": json.dumps(notices)}
+    headers = {"x-notices": json.dumps(result.notices), "x-how": json.dumps(result.how.as_json())}
     if scale_used:
         headers["x-depth-scale"] = f"{scale_used:g}"
-    return Response(content, media_type=media_type, headers=headers)
+    return Response(content, media_type=_MEDIA_TYPES[format], headers=headers)
 
 
 def _completed(
@@ -170,7 +171,7 @@ def _completed(
     intrinsics: str,
     foreign: tuple[bytes, str] | None,
     format: str,
-) -> tuple[list[str], bytes, str, float | None]:
+) -> tuple[CompletedDepth, bytes, float | None]:
     photo = decode_picture(picture, limits)
     size = photo.height, photo.width
     camera = _numbers(intrinsics)
@@ -183,8 +184,7 @@ def _completed(
         sparse = _points(points, limits)
     prior = None if foreign is None else decode_prior(*foreign, limits)
     result = completer(photo, sparse, camera, prior=prior)
-    content, scale_used = _written(result, format)
-    return list(result.notices), content, _MEDIA_TYPES[format], scale_used
+    return result, *_written(result, format)
 
 
 def _suffix(file: UploadFile) -> str:

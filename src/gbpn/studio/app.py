@@ -42,6 +42,7 @@ def make_app(
     token: str | None = None,
 ) -> FastAPI:
     """The application over one completer; `page` adds the studio to the HTTP interface."""
+    completer.engine.require_single_frames()
     limits = limits or Limits()
 
     @contextlib.asynccontextmanager

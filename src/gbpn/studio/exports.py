@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import tempfile
 from collections.abc import Callable
+from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from gbpn.engine.measured_pixels import Measurement
 from gbpn.engine.session import Session
 from gbpn.errors import InputError
 from gbpn.formats import glb
+from gbpn.how import How
 from gbpn.studio.material import Material
 
 __all__ = ["EXPORTS", "PNG", "depth_png", "make", "npy", "png", "written"]
@@ -48,7 +50,7 @@ def _snippet(session: Session, material: Material, weights: str) -> str:
         lines.append("from gbpn import scenes")
     lines += [
         "",
-        f"completer = gbpn.DepthCompleter.from_pretrained({weights!r}, device={str(session.device)!r})",
+        f"completer = gbpn.DepthCompleter.from_pretrained({weights!r}{_unusual(session)})",
     ]
     if material.scene:
         lines += [f"scene = scenes.load({material.scene!r})"]
@@ -76,6 +78,15 @@ def _snippet(session: Session, material: Material, weights: str) -> str:
         lines.append("result.std  # [H, W] metres")
     lines.append(f"result.preview({name + '_preview.png'!r})")
     return "\n".join(lines) + "\n"
+
+
+def _unusual(session: Session) -> str:
+    """What this server was asked besides the usual, as arguments; the device always."""
+    how = session.engine.how
+    usual = session.engine.model.settled(How(device=how.device))
+    names = [one.name for one in fields(How) if one.name not in ("device", "working_size")]
+    changed = [name for name in names if getattr(how, name) != getattr(usual, name)]
+    return "".join(f", {name}={getattr(how, name)!r}" for name in ["device", *changed])
 
 
 def npy(array: np.ndarray) -> bytes:

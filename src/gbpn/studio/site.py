@@ -65,7 +65,7 @@ def write_site(
         made = hidden / "site"
         shutil.copytree(static_folder(), made)
         told("exporting the networks")
-        export(model, made / "networks", precision="float16")
+        export(model, made / "networks", precision="float24")
         told("packing scenes")
         for name in scenes.names():
             _write_scene(made, name)

@@ -15,6 +15,12 @@ export interface Site {
   core: SiteFile; runtime: SiteFile; script: string; manifest: SiteFile; networks: SiteFile[]; pictures: Record<string, SiteFile>;
 }
 
+/** What a site has. */
+export async function readSite(base: string): Promise<Site> {
+  const content = await received(new URL("site.json", base).href, true, () => undefined);
+  return JSON.parse(new TextDecoder().decode(content)) as Site;
+}
+
 export type Told = (done: number, total: number) => void;
 const CACHE = "gbpn-networks";
 const ATTEMPTS = 3;
@@ -60,11 +66,11 @@ export class Downloads {
   private async download(file: SiteFile, told: (bytes: number) => void): Promise<Uint8Array<ArrayBuffer>> {
     for (let attempt = 1; ; attempt++) {
       try {
-        const content = await unpacked(await received(new URL(file.path, this.base).href, told));
+        const content = await unpacked(await received(new URL(file.path, this.base).href, attempt > 1, told));
         await requireChecksum(content, file);
         return content;
       } catch (error) {
-        if (attempt === ATTEMPTS || error instanceof WrongFile) throw error;
+        if (attempt === ATTEMPTS || error instanceof NotThere) throw error;
         await new Promise((done) => setTimeout(done, PAUSE * attempt));
       }
     }
@@ -79,8 +85,10 @@ export class Downloads {
   }
 }
 
-/** A file that came whole and is another one. */
-class WrongFile extends Error {}
+/** The network failed: what has come is kept, and it can be tried again. */
+export class CutOff extends Error {}
+/** The site itself is not whole: trying again does not help. */
+class NotThere extends Error {}
 
 async function opened(): Promise<Cache | null> {
   try {
@@ -111,19 +119,24 @@ async function forgetOthers(cache: Cache, addresses: readonly string[]): Promise
   }
 }
 
-async function received(address: string, told: (bytes: number) => void): Promise<Uint8Array<ArrayBuffer>> {
-  const response = await fetch(address);
-  if (response.status === 404) throw new WrongFile(`${address} is not there: the site is not whole`);
-  if (!response.ok || !response.body) throw new Error(`${address} answered ${response.status}`);
+/** Once more (`anew`) it is not asked of the browser's own cache, which may hold what was wrong. */
+async function received(address: string, anew: boolean, told: (bytes: number) => void): Promise<Uint8Array<ArrayBuffer>> {
   const parts: Uint8Array[] = [];
   let bytes = 0;
-  const reader = response.body.getReader();
-  for (;;) {
-    const { done, value } = await reader.read();
-    if (done) break;
-    parts.push(value);
-    bytes += value.length;
-    told(bytes);
+  try {
+    const response = await fetch(address, { cache: anew ? "reload" : "default" });
+    if (response.status === 404) throw new NotThere(`${address} is not there: the site is not whole`);
+    if (!response.ok || !response.body) throw new CutOff(`${address} answered ${response.status}`);
+    const reader = response.body.getReader();
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) break;
+      parts.push(value);
+      bytes += value.length;
+      told(bytes);
+    }
+  } catch (error) {
+    throw error instanceof TypeError ? new CutOff(error.message) : error; // what fetch and streams throw for networks
   }
   const out = new Uint8Array(bytes);
   let start = 0;

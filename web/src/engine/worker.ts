@@ -4,7 +4,7 @@ import type { FromPage, FromServer } from "../protocol";
 import { Completer } from "./completer";
 import { Conversation, inWords } from "./conversation";
 import { Core } from "./core";
-import { Downloads } from "./downloads";
+import { CutOff, Downloads, readSite } from "./downloads";
 import type { Site } from "./downloads";
 import { readManifest } from "./manifest";
 import { Network, prepareRuntime } from "./networks";
@@ -16,19 +16,18 @@ export type FromWorker =
   | FromServer
   | { kind: "Download"; done: number; total: number }
   | { kind: "Ready"; notKept: boolean }
-  | { kind: "Ended"; reason: string };
+  | { kind: "Ended"; reason: string; cut: boolean };
 
 const send = (message: FromWorker): void => (self as unknown as Worker).postMessage(message);
+const end = (error: unknown): void => send({ kind: "Ended", reason: inWords(error), cut: error instanceof CutOff });
 let conversation: Conversation | null = null;
 
 async function start(base: string, threads: number): Promise<void> {
-  const response = await fetch(new URL("site.json", base), { cache: "no-cache" });
-  if (!response.ok) throw new Error(`site.json answered ${response.status}: the site is not whole`);
-  const site = await response.json() as Site;
+  const site = await readSite(base);
   const downloads = new Downloads(base);
   const manifest = readManifest(new TextDecoder().decode(await downloads.one(site.manifest)));
   const completer = loaded(site, downloads, base, threads);
-  completer.catch((error: unknown) => send({ kind: "Ended", reason: inWords(error) }));
+  completer.catch(end);
   const { calibration, networks } = manifest;
   const stages = networks.some((network) => network.name === "second") ? 2 : 1;
   conversation = new Conversation(site, downloads, completer, calibration !== null, stages, send);
@@ -55,7 +54,7 @@ async function loaded(site: Site, downloads: Downloads, base: string, threads: n
 self.addEventListener("message", (event: MessageEvent<ToWorker>) => {
   const message = event.data;
   if (message.kind === "Start") {
-    start(message.base, message.threads).catch((error: unknown) => send({ kind: "Ended", reason: inWords(error) }));
+    start(message.base, message.threads).catch(end);
   } else {
     conversation?.receive(message);
   }
