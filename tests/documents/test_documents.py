@@ -163,6 +163,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     picture(folder / "depth.png", np.full((40, 50), 2000, np.uint16))
     np.save(folder / "depth.npy", np.full((40, 50), 2.0, np.float32))
 
+    picture(folder / "pano" / "pano.jpg", np.random.default_rng(2).integers(0, 255, (32, 64, 3), np.uint8))
+    picture(folder / "pano" / "range.png", np.full((32, 64), 2000, np.uint16))
     write_tutorials(folder)
     torch.manual_seed(0)
     model = gbpn.build("small-2", width=0.5)

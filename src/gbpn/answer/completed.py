@@ -15,6 +15,7 @@ from torch import Tensor
 
 from gbpn.answer.output_files import FORMATS, require_formats, write_also
 from gbpn.camera.pinhole import normals, points
+from gbpn.camera.wide import WideCamera
 from gbpn.distribution import DepthDistribution
 from gbpn.errors import InputError
 from gbpn.files.atomic import hidden_folder, to_disk, write_bytes
@@ -55,6 +56,9 @@ class CompletedDepth:
     """(h, w) of a smaller depth map whose means stand at the centres of their areas; None: single pixels."""
     how: How = field(default=How())
     """How it was completed."""
+    wide: WideCamera | None = None
+    """A panorama or a fisheye lens, whose depth is the range along each pixel's ray, and whose `matrix` is in
+    `intrinsics`; None: a pinhole, and depth is z."""
 
     @property
     def depth(self) -> Array:
@@ -163,7 +167,10 @@ class CompletedDepth:
     def cloud(self, keep: Array | None = None) -> Cloud:
         """The pixels where `keep` [H, W] holds, else those that are `trusted`, in camera coordinates."""
         keep = self.trusted() if keep is None else keep
-        xyz = points(self.distribution.mean.cpu(), self.intrinsics[None])[0].permute(1, 2, 0).numpy()
+        if self.wide is None:
+            xyz = points(self.distribution.mean.cpu(), self.intrinsics[None])[0].permute(1, 2, 0).numpy()
+        else:
+            xyz = (self.wide.directions(*self.depth.shape) * self.depth[..., None]).astype(np.float32)
         return Cloud(
             points=xyz[keep],
             colours=pictures.photo(self.image)[keep],
@@ -187,13 +194,14 @@ class CompletedDepth:
         bottom, top = pictures.value_range(certainty)
         depth = pictures.colours(metres, low, high, pictures.DEPTH)
         sure = pictures.colours(certainty, bottom, top, palette)
+        name = "depth" if self.wide is None else "range"
         panels = [
             pictures.titled(pictures.photo(image), "image"),
             pictures.titled(
                 pictures.measurements(image, sparse, low, high, crossed),
                 f"{count} measurement{'' if count == 1 else 's'}{f', {without} not used' if without else ''}",
             ),
-            pictures.titled(pictures.with_bar(depth, low, high, pictures.DEPTH), "depth"),
+            pictures.titled(pictures.with_bar(depth, low, high, pictures.DEPTH), name),
             pictures.titled(pictures.with_bar(sure, bottom, top, palette, unit), title),
         ]
         wide = self.image.shape[2] > 2 * self.image.shape[1]

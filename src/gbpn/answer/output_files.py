@@ -20,6 +20,10 @@ __all__ = ["FORMATS", "require_formats", "write_also"]
 
 
 def _mesh(result: CompletedDepth, path: Path) -> None:
+    if result.wide is not None:
+        raise InputError(
+            f"a mesh is made of pinhole pictures; got a {result.wide}: ask for ply or glb instead"
+        )
     camera = result.intrinsics
     numbers = tuple(float(camera[place]) for place in ((0, 0), (1, 1), (0, 2), (1, 2)))
     trusted = result.trusted_depth()

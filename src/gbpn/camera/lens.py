@@ -13,6 +13,7 @@ A picture is undistorted with its own focal lengths and size, as `cv2.undistort`
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -95,16 +96,32 @@ class Lens:
         square = angle * angle
         return np.asarray(angle * (1 + square * (k1 + square * (k2 + square * (k3 + square * k4)))))
 
-    def _angle(self, radius: np.ndarray) -> np.ndarray:
-        """Inverse of `_bent`; NaN beyond a right angle, which no pinhole sees."""
+    def radius(self, angle: np.ndarray) -> np.ndarray:
+        """Of an equidistant lens: where it puts what stands at this angle from the axis."""
+        return self._bent(angle)
+
+    @cached_property
+    def widest(self) -> float:
+        """Of an equidistant lens: the angle up to which its radius grows, π at most."""
+        angles = np.linspace(0, np.pi, 4097)
+        falls = np.flatnonzero(np.diff(self._bent(angles)) <= 0)
+        return float(angles[falls[0]] if len(falls) else np.pi)
+
+    def angle(self, radius: np.ndarray) -> np.ndarray:
+        """Inverse of `radius` up to `widest`; NaN beyond."""
         k1, k2, k3, k4 = self.parameters
         angle = np.minimum(radius, np.pi / 2)
         for _ in range(_STEPS):
             square = angle * angle
             slope = 1 + square * (3 * k1 + square * (5 * k2 + square * (7 * k3 + square * 9 * k4)))
             angle = np.clip(angle - (self._bent(angle) - radius) / np.maximum(slope, 1e-3), 0, np.pi)
-        found = (np.abs(self._bent(angle) - radius) < 1e-8) & (angle < np.pi / 2)
+        found = (np.abs(self._bent(angle) - radius) < 1e-8) & (angle <= self.widest)
         return np.where(found, angle, np.nan)
+
+    def _angle(self, radius: np.ndarray) -> np.ndarray:
+        """Inverse of `_bent`; NaN beyond a right angle, which no pinhole sees."""
+        angle = self.angle(radius)
+        return np.where(angle < np.pi / 2, angle, np.nan)
 
     def _newton(self, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Newton's method in two dimensions, from where a straight lens would be."""

@@ -21,6 +21,7 @@ __all__ = [
     "option_of",
     "require_choice",
     "require_first_frame",
+    "require_own_cloud",
     "require_paths",
     "require_prior",
     "with_whole_points",
@@ -116,6 +117,14 @@ def require_first_frame(
     first = plan(images, sparse, others=bool(points), **pairing)[0]
     if first.sparse is not None and first.sparse.suffix.lower() in (".png", ".tif", ".tiff"):
         read_stored(first.sparse, scale)
+
+
+def require_own_cloud(how: How, also: Sequence[str], *, rerun: Path | None) -> None:
+    """Raise for what panoramas and fisheye pictures do not have: a video's memory, meshes, a pinhole."""
+    asked = {"--stream": how.stream, "--also mesh": "mesh" in also, "--rerun": rerun is not None}
+    for option, given in asked.items():
+        if given:
+            raise InputError(f"{option} is for pinhole pictures: leave it out for panoramas and --fisheye")
 
 
 def require_prior(images: str, prior: Path | None, how: How) -> None:

@@ -46,6 +46,7 @@ def complete(
     scale: options.Scale = None,
     intrinsics: options.Intrinsics = None,
     focal_mm: options.FocalMm = None,
+    fisheye: options.Fisheye = None,
     rectified: options.Rectified = False,
     extrinsics: options.Extrinsics = None,
     calib: options.Calib = None,
@@ -137,9 +138,12 @@ def complete(
             camera,
             units,
             rectified,
+            fisheye,
         )
         sensor = _rated(sensor, sigma, confidence, depth_camera, depth_extrinsics, prior)
         limit, files = _trust(max_sigma, also)
+        if sensor.wide:
+            arguments.require_own_cloud(how, files, rerun=rerun)
         for notice in told:
             console.print(f"[yellow]note:[/] {plain(notice)}")
         if distributed is not None or arguments.is_listed(image, output):
@@ -322,6 +326,7 @@ def _sensor(
     camera: int | None,
     units: float | None,
     rectified: bool,
+    fisheye: float | None,
 ) -> tuple[Sensor, list[str]]:
     from gbpn.formats.colmap_layout import largest_model, model_folders
     from gbpn.jobs.sources import Sensor
@@ -338,6 +343,7 @@ def _sensor(
         units=units,
         reconstruction=model,
         rectified=rectified,
+        fisheye=fisheye,
     )
     return sensor, [told] if told else []
 

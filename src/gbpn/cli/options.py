@@ -26,6 +26,7 @@ __all__ = [
     "Deskew",
     "Distributed",
     "Extrinsics",
+    "Fisheye",
     "FocalMm",
     "GpusPerWorker",
     "ImageTopic",
@@ -125,7 +126,16 @@ Intrinsics = Annotated[
     typer.Option(
         rich_help_panel=_CAMERA,
         help="'fx,fy,cx,cy', 26mm, or a file: numbers, ROS camera_info, Kalibr camchain, OpenCV FileStorage, "
-        "transforms.json; otherwise EXIF, else 60° are assumed.",
+        "transforms.json; otherwise EXIF, else 60° are assumed. panorama or panorama,TOP,BOTTOM (degrees): "
+        "an equirectangular picture, measured and answered as range along the rays.",
+    ),
+]
+Fisheye = Annotated[
+    float | None,
+    typer.Option(
+        rich_help_panel=_CAMERA,
+        help="Degrees that the fisheye lens of --intrinsics FILE sees, above 120 say: all of them are "
+        "completed, as range in the picture's own pixels, instead of an undistorted part.",
     ),
 ]
 FocalMm = Annotated[
@@ -213,7 +223,9 @@ Confidence = Annotated[
 DepthCamera = Annotated[
     str | None,
     typer.Option(
-        rich_help_panel=_CAMERA, help="'fx,fy,cx,cy' or a file: a depth camera that is not the colour camera."
+        rich_help_panel=_CAMERA,
+        help="'fx,fy,cx,cy' or a file: a depth camera that is not the colour camera; panorama,TOP,BOTTOM: a "
+        "scanner's range image.",
     ),
 ]
 DepthExtrinsics = Annotated[

@@ -60,8 +60,8 @@ def _tell_glance(console: Console, outcome: Outcome) -> None:
         rows = {
             "image": f"{job.image}, {width}×{height}",
             "measured": f"{seen.points} {noun}, {_range(seen.measured, seen.metric)}{source}",
-            "camera": f"{seen.focal:.0f} pixels focal length, {angle:.0f}° wide",
-            "depth": f"{_range(seen.depth, seen.metric)}{doubt}",
+            "camera": seen.wide or f"{seen.focal:.0f} pixels focal length, {angle:.0f}° wide",
+            ("range" if seen.wide else "depth"): f"{_range(seen.depth, seen.metric)}{doubt}",
             "time": f"{seen.seconds:.1f} s, convolutions in {seen.precision}",
         }
         for name, text in rows.items():

@@ -15,6 +15,7 @@ from gbpn.distribution import DepthDistribution
 from gbpn.engine import resizing
 from gbpn.engine.session import Session
 from gbpn.engine.stream import Stream
+from gbpn.engine.views import completed_by_views
 from gbpn.errors import InputError
 from gbpn.how import How
 from gbpn.inputs.frame import FrameInputs
@@ -61,6 +62,9 @@ class Engine:
         """One frame; without `sigmas` in about half of the time."""
         self.require_single_frames()
         self.require_prior(inputs.prior is not None)
+        if inputs.wide is not None:
+            answer, told = completed_by_views(inputs, lambda view: self._answer(view, sigmas))
+            return self.completed(replace(inputs, notices=(*inputs.notices, told)), answer)
         return self.completed(inputs, self._answer(inputs, sigmas))
 
     def batch(self, frames: Sequence[FrameInputs], *, sigmas: bool = True) -> list[CompletedDepth]:
@@ -135,6 +139,7 @@ class Engine:
             image=_own(inputs.image),
             sparse=_own(inputs.sparse),
             intrinsics=_own(inputs.intrinsics),
+            wide=inputs.wide,
             areas=inputs.areas,
             notices=(*inputs.notices, *_told(answer), *self._out_of_range(inputs)),
             how=self.how,
@@ -188,20 +193,10 @@ class Engine:
         """Where the input leaves what the weights were trained for, as their card states it."""
         height, width = inputs.size
         trained = self.model.card.get("trained_for", {})
-        if (factor := self._scale(inputs)) != 1:
-            told = f"{width}×{height} is completed at {factor:.2f} of its size and answered at its own: "
-            if factor == resizing.reduction(height, width):
-                yield told + f"images above {resizing.MOST_PIXELS / 1e6:.1f} megapixels are reduced"
-            else:
-                yield told + (
-                    "these weights do best there with so many points (--working-size own: at its own)"
-                )
-        x, y = float(inputs.intrinsics[0, 2]), float(inputs.intrinsics[1, 2])
-        if not (0 <= x < width and 0 <= y < height):
-            yield (
-                f"the camera's principal point ({x:.0f}, {y:.0f}) lies outside the {width}×{height} picture: "
-                "are the intrinsics those of another size?"
-            )
+        if inputs.wide is None:
+            yield from self._odd_picture(inputs)
+        else:  # points and pixels are those of its views
+            trained = {name: ends for name, ends in trained.items() if name == "depth"}
         if inputs.doubt is not None:
             yield inputs.doubt
         if float(inputs.image.amax((1, 2)).sub(inputs.image.amin((1, 2))).amax()) < _LEAST_CONTRAST:
@@ -221,6 +216,24 @@ class Engine:
                     f"{found}: these weights were trained for {lowest:g} to {highest:g}{unit}, "
                     "expect more error than sigma says"
                 )
+
+    def _odd_picture(self, inputs: FrameInputs) -> Iterator[str]:
+        """What is done to a picture of this size and camera."""
+        height, width = inputs.size
+        if (factor := self._scale(inputs)) != 1:
+            told = f"{width}×{height} is completed at {factor:.2f} of its size and answered at its own: "
+            if factor == resizing.reduction(height, width):
+                yield told + f"images above {resizing.MOST_PIXELS / 1e6:.1f} megapixels are reduced"
+            else:
+                yield told + (
+                    "these weights do best there with so many points (--working-size own: at its own)"
+                )
+        x, y = float(inputs.intrinsics[0, 2]), float(inputs.intrinsics[1, 2])
+        if not (0 <= x < width and 0 <= y < height):
+            yield (
+                f"the camera's principal point ({x:.0f}, {y:.0f}) lies outside the {width}×{height} picture: "
+                "are the intrinsics those of another size?"
+            )
 
     def _with(self, **changes: Any) -> Engine:
         """The same weights under a `How` that they need not be prepared anew for."""

@@ -47,6 +47,7 @@ class Stream:
     @torch.inference_mode()
     def frame(self, inputs: FrameInputs, *, sigmas: bool = True) -> CompletedDepth:
         """The next frame."""
+        inputs.require_pinhole("a stream")
         if inputs.areas is not None:
             raise InputError("a stream takes depth of the picture's size: give no smaller depth map")
         if resizing.reduction(*inputs.size) < 1:

@@ -20,6 +20,7 @@ from gbpn.formats.point_clouds import read_points
 from gbpn.inputs.frame import FrameInputs
 from gbpn.inputs.prior import as_prior, undistorted_prior
 from gbpn.inputs.reading import as_camera, as_image
+from gbpn.inputs.wide import wide_camera, wide_cloud, wide_inputs
 from gbpn.measurements.validity import measured
 from gbpn.sensors.projection import projected_indices, remove_see_through
 
@@ -64,15 +65,26 @@ def project(
 
 
 def cloud_inputs(
-    image: Any, cloud: Any, intrinsics: Any, transform: Any = None, prior: Any = None
+    image: Any,
+    cloud: Any,
+    intrinsics: Any,
+    transform: Any = None,
+    prior: Any = None,
+    fisheye: float | None = None,
 ) -> FrameInputs:
     """A picture and the points of a scanner; the picture is undistorted if its camera file has a lens."""
     picture = as_image(image)
     _, height, width = picture.shape
     if intrinsics is None:
         raise InputError("a cloud needs the camera: give intrinsics, fx, fy, cx, cy or a file")
-    camera, lens, notice = as_camera(intrinsics, image, height, width)
     points = as_points(cloud)
+    wide, told = wide_camera(intrinsics, fisheye, height, width, image=image)
+    if wide is not None:
+        if prior is not None:
+            raise InputError(f"a prior is of a pinhole picture; got a {wide}: leave the prior out")
+        found = wide_cloud(points, wide, height, width, as_transform(transform))
+        return wide_inputs(picture, found, wide, notices=(orientation_notice(image), told))
+    camera, lens, notice = as_camera(intrinsics, image, height, width)
     sparse, _ = _projected(points, camera, height, width, as_transform(transform), False)
     if not bool(measured(sparse).any()):
         raise InputError(

@@ -7,6 +7,7 @@ from functools import cached_property
 
 from torch import Tensor
 
+from gbpn.camera.wide import WideCamera
 from gbpn.errors import InputError
 from gbpn.formats.depth_files import implausible
 from gbpn.kernels.checks import require_finite
@@ -46,6 +47,9 @@ class FrameInputs:
     nothing; None: there is none."""
     reservation: Reservation | None = None
     """What speaks against sigmas that rest on the measurements' agreement alone."""
+    wide: WideCamera | None = None
+    """A panorama or a fisheye lens: `sparse`, `std` and the answer are ranges along the rays of the pixels,
+    and `intrinsics` is its `matrix`; None: a pinhole, and depth is z."""
 
     def __post_init__(self) -> None:
         require_finite(image=self.image, intrinsics=self.intrinsics)
@@ -55,6 +59,14 @@ class FrameInputs:
             object.__setattr__(self, "notices", (*self.notices, notice))
         if not bool(measured(self.sparse).any()):
             raise InputError("there is no measurement: every value of the sparse depth is 0 or NaN")
+
+    def require_pinhole(self, who: str) -> None:
+        """Raise if this is the picture of a wide camera, which `who` does not know."""
+        if self.wide is not None:
+            raise InputError(
+                f"{who} takes pinhole pictures; got a {self.wide}: use gbpn complete or DepthCompleter, or "
+                "cut pinhole views out of it first (gbpn.camera.views)"
+            )
 
     @cached_property
     def doubt(self) -> str | None:

@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from gbpn.camera.lens import Lens, undistorted_pixels, undistorted_sparse
+from gbpn.camera.wide import Fisheye, Panorama, WideCamera
 from gbpn.errors import InputError
 from gbpn.files.guard import shown, taking
 from gbpn.formats.arrays import numeric
@@ -26,7 +27,7 @@ from gbpn.formats.confidence_files import read_weights, weights_of
 from gbpn.formats.depth_files import read_depth
 from gbpn.measurements.areas import AreaGrid, same_view
 from gbpn.measurements.validity import measured
-from gbpn.sensors.other_camera import reprojected
+from gbpn.sensors.other_camera import ranges_in_picture, reprojected
 from gbpn.sensors.projection import nearest_values
 
 __all__ = ["DepthSensor", "Measurements", "fitted", "parse_sigma", "rated", "undistorted_measurements"]
@@ -46,7 +47,7 @@ class DepthSensor:
     confidence: Any = None
     """A map in the size of the depth, see `formats.confidence_files`."""
     intrinsics: Any = None
-    """Of the depth camera, where it is not the colour camera."""
+    """Of the depth camera, where it is not the colour camera; a panorama is one of a scanner's ranges."""
     to_image: Any = None
     """[4, 4] or [3, 4]: depth camera → colour camera coordinates, metres; None: they are the same."""
 
@@ -69,11 +70,16 @@ class Measurements:
 
 
 def fitted(
-    depth: Tensor, size: tuple[int, int], sensor: DepthSensor, camera: Tensor | None, *, scale: float | None
+    depth: Tensor,
+    size: tuple[int, int],
+    sensor: DepthSensor,
+    camera: Tensor | WideCamera | None,
+    *,
+    scale: float | None,
 ) -> Measurements:
     """A map [1, h, w] of any size in a picture of `size` (H, W), with what the sensor says of it.
 
-    camera  [3, 3] of the picture, which a sensor with its own needs
+    camera  [3, 3] of the picture, or what stands for it, which a sensor with its own needs
     scale   what stored σ is divided by, as the depths were
     """
     given = rated(Measurements(sparse=depth), sensor, scale)
@@ -238,17 +244,24 @@ def _reduced(given: Measurements, size: tuple[int, int]) -> Measurements:
 
 
 def _from_other_camera(
-    given: Measurements, sensor: DepthSensor, camera: Tensor, size: tuple[int, int]
+    given: Measurements, sensor: DepthSensor, camera: Tensor | WideCamera, size: tuple[int, int]
 ) -> Measurements:
-    with taking("depth_intrinsics", "fx, fy, cx, cy, a 3×3 matrix or a file of either"):
+    with taking("depth_intrinsics", "fx, fy, cx, cy, a 3×3 matrix, a file of either, or panorama"):
         own = sensor.intrinsics
-        if isinstance(own, str | os.PathLike):
+        if isinstance(own, str):
+            own = Panorama.of(own) or own
+        if isinstance(own, Panorama):
+            own = own.seen(given.sparse.shape[1], given.sparse.shape[2])
+        elif isinstance(own, str | os.PathLike):
             own = read_intrinsics(Path(own))
         else:
             own = intrinsics_of(np.squeeze(np.asarray(own, dtype=np.float64)))
     with taking("depth_to_image", "a 3×4 or 4×4 matrix or a file of it"):
         pose = _pose(sensor.to_image)
-    sparse, others = reprojected(given.sparse, _stack(given), own, pose, camera, size)
+    if isinstance(own, Panorama) or isinstance(camera, Panorama | Fisheye):
+        sparse, others = ranges_in_picture(given.sparse, _stack(given), own, pose, camera, size)
+    else:
+        sparse, others = reprojected(given.sparse, _stack(given), own, pose, camera, size)
     return _unstacked(given, sparse, others)
 
 

@@ -20,6 +20,7 @@ from torch import Tensor
 
 from gbpn.camera.lens import Lens, undistorted_picture
 from gbpn.camera.pinhole import FocalLength, default_intrinsics, fitted_intrinsics
+from gbpn.camera.wide import Fisheye, Panorama, WideCamera
 from gbpn.errors import InputError
 from gbpn.files.guard import most_pixels, require_size, shown, taking
 from gbpn.formats.arrays import numeric, read_npz
@@ -31,6 +32,7 @@ from gbpn.formats.point_tables import COLUMNS, POINT_TABLES, read_point_table
 from gbpn.inputs.frame import FrameInputs
 from gbpn.inputs.measurements import DepthSensor, Measurements, fitted, rated, undistorted_measurements
 from gbpn.inputs.prior import as_prior, undistorted_prior
+from gbpn.inputs.wide import wide_camera, wide_inputs
 from gbpn.measurements.validity import measured
 from gbpn.sensors.projection import nearest_values, points_to_sparse
 
@@ -59,10 +61,17 @@ def frame_inputs(
     scale: float | None = None,
     sensor: DepthSensor | None = None,
     prior: Any = None,
+    fisheye: float | None = None,
 ) -> FrameInputs:
-    """Whatever people have, see `as_image`, `as_measurements`, `as_intrinsics` and `as_prior`."""
+    """Whatever people have, see `as_image`, `as_measurements`, `as_camera`, `as_prior` and `wide_camera`."""
     picture = as_image(image)
     _, height, width = picture.shape
+    wide, told = wide_camera(intrinsics, fisheye, height, width, image=image)
+    if wide is not None:
+        if prior is not None:
+            raise InputError(f"a prior is of a pinhole picture; got a {wide}: leave the prior out")
+        found = as_measurements(sparse, height, width, scale, sensor, wide)
+        return wide_inputs(picture, found, wide, notices=(orientation_notice(image), told), scale=scale)
     camera, lens, notice = as_camera(intrinsics, image, height, width)
     found = as_measurements(sparse, height, width, scale, sensor, camera)
     foreign, stretched = (None, None) if prior is None else as_prior(prior, height, width)
@@ -144,7 +153,7 @@ def as_measurements(
     width: int,
     scale: float | None = None,
     sensor: DepthSensor | None = None,
-    camera: Tensor | None = None,
+    camera: Tensor | WideCamera | None = None,
 ) -> Measurements:
     """As `as_sparse`, with all that is known of the measurements.
 
@@ -250,7 +259,12 @@ def as_camera(
     the size.
     """
     if isinstance(intrinsics, str):
-        intrinsics = FocalLength.of(intrinsics) or intrinsics
+        intrinsics = FocalLength.of(intrinsics) or Panorama.of(intrinsics) or intrinsics
+    if isinstance(intrinsics, Panorama | Fisheye):
+        raise InputError(
+            "this works on pinhole pictures; got a panorama or fisheye: DepthCompleter and gbpn complete "
+            "take those, or cut pinhole views out of it first (gbpn.camera.views)"
+        )
     if isinstance(intrinsics, FocalLength):
         return intrinsics.matrix(height, width), None, None
     if isinstance(intrinsics, CameraFile):

@@ -98,6 +98,12 @@ def read_record(folder: Path, name: str) -> Record:
     """The record of the frame called `name`."""
     with reading(folder / f"{name}.json", "record of a completed frame", "its intrinsics") as file:
         record: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+        camera = record.get("camera") or {"kind": "pinhole"}
+        if camera["kind"] != "pinhole":
+            raise DatasetError(
+                f"{shown(name)} was completed as {shown(camera['kind'])}, with ranges along its rays; only "
+                "pinhole pictures are put together: its own cloud is written by gbpn complete --cloud"
+            )
         intrinsics = np.array(record["intrinsics"], dtype=np.float64).reshape(3, 3)
         require_camera(intrinsics)
         place = record.get("place") or {}

@@ -27,6 +27,10 @@ __all__ = ["frame_of", "jobs_of_recording"]
 
 def jobs_of_recording(recording: Recording, sensor: Sensor, tolerance: float) -> list[Job]:
     """One job per image; those without a measurement within `tolerance` seconds are left out."""
+    if sensor.wide:
+        raise InputError(
+            "panoramas and --fisheye are completed from files: write the recording's frames to a folder first"
+        )
     pairs, apart = recording.pairs()
     allowed = tolerance_of(tolerance)
     require_one_pair(apart, allowed, recording.image, recording.points)

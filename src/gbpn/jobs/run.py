@@ -57,6 +57,8 @@ class Glance:
     """Of the convolutions."""
     metric: bool = True
     """Whether depths are metres; else they have no unit."""
+    wide: str = ""
+    """A panorama or a fisheye lens in words; empty: a pinhole."""
 
     @classmethod
     def of(cls, result: CompletedDepth, seconds: float, *, metric: bool = True) -> Glance:
@@ -73,6 +75,7 @@ class Glance:
             seconds=seconds,
             precision=result.how.precision,
             metric=metric,
+            wide="" if result.wide is None else str(result.wide),
         )
 
 
@@ -211,6 +214,7 @@ class Run:
             "dropped": _points(result),
             "observed": float(result.observed.mean()),
             "intrinsics": result.intrinsics.tolist(),
+            "camera": {"kind": "pinhole"} if result.wide is None else result.wide.as_json(),
             "size": list(result.depth.shape),
             "change": _change(result),
             "prior": None if result.distribution.prior is None else result.distribution.prior.as_json(),

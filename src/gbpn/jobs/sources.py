@@ -12,6 +12,7 @@ from torch import Tensor
 
 from gbpn.camera.lens import Lens, undistorted_picture
 from gbpn.camera.pinhole import FocalLength, fitted_intrinsics
+from gbpn.camera.wide import Panorama
 from gbpn.errors import InputError
 from gbpn.files.atomic import checksum
 from gbpn.formats import colmap
@@ -25,6 +26,7 @@ from gbpn.inputs.frame import FrameInputs
 from gbpn.inputs.measurements import DepthSensor, Measurements, rated, undistorted_measurements
 from gbpn.inputs.prior import as_prior, undistorted_prior
 from gbpn.inputs.reading import UNDISTORTED, as_camera, as_image, as_measurements
+from gbpn.inputs.wide import wide_camera, wide_cloud, wide_inputs
 from gbpn.jobs.pairing import CLOUDS
 from gbpn.measurements.validity import measured
 from gbpn.sensors.projection import points_to_sparse, project_values, remove_see_through
@@ -61,8 +63,10 @@ class Sensor:
     """x, y, depth, added to every frame."""
     scale: float | None = None
     """What depth files are divided by."""
-    intrinsics: Tensor | FocalLength | Path | None = None
-    """[3, 3], millimetres, a file, or None: EXIF, else a stated default."""
+    intrinsics: Tensor | FocalLength | Panorama | Path | None = None
+    """[3, 3], millimetres, a panorama, a file, or None: EXIF, else a stated default."""
+    fisheye: float | None = None
+    """Degrees that the lens of the camera file sees, all of which is completed; None: it is undistorted."""
     extrinsics: Path | None = None
     """File with the cloud-to-camera matrix."""
     calib: Path | None = None
@@ -79,7 +83,7 @@ class Sensor:
     """Of the measurements: metres, a share such as "1%", or a file or folder of maps."""
     confidence: Path | None = None
     """File or folder of maps, see `formats.confidence_files`."""
-    depth_camera: Tensor | FocalLength | Path | None = None
+    depth_camera: Tensor | FocalLength | Panorama | Path | None = None
     """Intrinsics of a depth camera that is not the colour camera."""
     depth_extrinsics: Path | None = None
     """File with the matrix depth camera to colour camera."""
@@ -90,8 +94,15 @@ class Sensor:
         if self.calib is not None and (self.intrinsics is not None or self.extrinsics is not None):
             raise InputError("give either --calib or --intrinsics with --extrinsics, not both")
         require_scale(self.scale)
+        if self.wide:
+            self._require_ranges()
         if self.units is not None and not (math.isfinite(self.units) and self.units > 0):
             raise InputError(f"--units must be metres per unit, above 0; got {self.units}")
+
+    @property
+    def wide(self) -> bool:
+        """Whether pictures are panoramas or of a fisheye lens, completed view by view."""
+        return isinstance(self.intrinsics, Panorama) or self.fisheye is not None
 
     def read(self, image: Path, sparse: Path | None) -> FrameInputs:
         """One frame with its measurements and its camera."""
@@ -99,6 +110,8 @@ class Sensor:
 
     def of_picture(self, picture: Tensor, image: Path, sparse: Path | None) -> FrameInputs:
         """The same for a picture [3, H, W] that was read already; `image` is where it came from."""
+        if self.wide:
+            return self._judged(self._wide(picture, image, sparse), sparse)
         found, camera, lens, notices, reservation = self.readings(image, sparse, *picture.shape[1:])
         height, width = picture.shape[1:]
         prior = None
@@ -121,9 +134,48 @@ class Sensor:
             metric=self.reconstruction is None or self.units is not None,
             reservation=reservation,
         )
+        return self._judged(inputs, sparse)
+
+    def _judged(self, inputs: FrameInputs, sparse: Path | None) -> FrameInputs:
+        """The frame, if nothing speaks against its depths being metres."""
         if inputs.doubt is not None and self.scale is None:
             raise InputError(f"{sparse or 'points'}: {inputs.doubt}; --scale 1 if these are metres")
         return inputs
+
+    def _wide(self, picture: Tensor, image: Path, sparse: Path | None) -> FrameInputs:
+        """A frame of a wide camera, with ranges for depths."""
+        height, width = picture.shape[1:]
+        camera, told = wide_camera(
+            self.intrinsics, self.fisheye, height, width, image=image, number=self.camera
+        )
+        assert camera is not None
+        sensor, found = self.depth_sensor(sparse or image), Measurements(sparse=torch.zeros(1, height, width))
+        if sparse is not None and self._is_cloud(sparse):
+            pose = None if self.extrinsics is None else read_transform(self.extrinsics)
+            points, std, weight = read_rated_points(sparse)
+            found = rated(wide_cloud(points, camera, height, width, pose, std=std, weight=weight), sensor)
+        elif sparse is not None:
+            found = as_measurements(sparse, height, width, self.scale, sensor, camera)
+        if self.points:
+            found = _with_points(found, points_to_sparse(torch.tensor(self.points), height, width))
+        notices = (orientation_notice(image), told)
+        return wide_inputs(picture, found, camera, notices=notices, scale=self.scale)
+
+    def _require_ranges(self) -> None:
+        """Raise for what is known of pinhole pictures only."""
+        what = "a panorama" if self.fisheye is None else "a picture of --fisheye"
+        for option, given in (
+            ("a COLMAP model", self.reconstruction),
+            ("--calib", self.calib),
+            ("--prior", self.prior),
+            ("--rectified", self.rectified or None),
+        ):
+            if given is not None:
+                raise InputError(f"{option} is for pinhole pictures, and this is {what}: leave it out")
+        if self.fisheye is not None and not isinstance(self.intrinsics, Path):
+            raise InputError(
+                "--fisheye wants the file of a camera with an equidistant lens: give --intrinsics FILE"
+            )
 
     def measure(
         self, image: Path, sparse: Path | None, height: int, width: int
@@ -134,6 +186,11 @@ class Sensor:
 
     def readings(self, image: Path, sparse: Path | None, height: int, width: int) -> Readings:
         """As `measure`, with all that is known of the measurements; those have no lens any more."""
+        if self.wide:
+            raise InputError(
+                "this works on pinhole pictures; panoramas and --fisheye are for gbpn complete: leave them "
+                "out"
+            )
         found, reservation = Measurements(sparse=torch.zeros(1, height, width)), None
         sensor = self.depth_sensor(sparse or image)
         if self.reconstruction is not None:
@@ -261,6 +318,8 @@ def _with_points(found: Measurements, more: Tensor) -> Measurements:
 def _plain_setting(value: Any) -> Any:
     if isinstance(value, Tensor):
         return value.tolist()
+    if isinstance(value, Panorama):
+        return value.as_json()
     if isinstance(value, colmap.Reconstruction):
         return value.checksum
     if isinstance(value, Path):

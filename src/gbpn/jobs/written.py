@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gbpn.camera.pinhole import FocalLength
+from gbpn.camera.wide import Panorama
 from gbpn.errors import InputError
 from gbpn.formats.calibration import intrinsics_of
 from gbpn.formats.camera_files import CAMERA_FILES, require_camera_file
@@ -27,12 +28,14 @@ def parse_point(text: str) -> tuple[float, float, float]:
     return x, y, depth
 
 
-def parse_intrinsics(text: str | None) -> Tensor | FocalLength | Path | None:
-    """ "fx,fy,cx,cy", "26mm", or a file with a camera, which must be readable now."""
+def parse_intrinsics(text: str | None) -> Tensor | FocalLength | Panorama | Path | None:
+    """ "fx,fy,cx,cy", "26mm", "panorama", or a file with a camera, which must be readable now."""
     if text is None:
         return None
     if (focal := FocalLength.of(text)) is not None:
         return focal
+    if (panorama := Panorama.of(text)) is not None:
+        return panorama
     if (path := Path(text)).is_file() or path.suffix.lower() in CAMERA_FILES:
         require_camera_file(path)
         return path

@@ -83,12 +83,15 @@ class DepthCompleter:
         depth_to_image: Any = None,
         prior: Any = None,
         keep_measured: bool | None = None,
+        fisheye: float | None = None,
     ) -> CompletedDepth:
         """Complete one image.
 
         image       path, PIL picture, NumPy [H, W, 3] or torch [3, H, W]; see `gbpn.inputs.reading.as_image`
         sparse      path, array [H, W] in metres (0 or NaN: not measured) or points [N, 3] of x, y, depth
-        intrinsics  fx, fy, cx, cy; a 3×3 matrix; a file; None: EXIF, else a stated default
+        intrinsics  fx, fy, cx, cy; a 3×3 matrix; a file; None: EXIF, else a stated default. "panorama" or
+                    "panorama,TOP,BOTTOM" (degrees): an equirectangular picture, see `gbpn.camera.wide`;
+                    measurements and answer are then ranges along the rays of its pixels
         cloud       instead of `sparse`: points [N, 3] of a scanner in metres, or a file of them
         transform   of the cloud: [4, 4] matrix to the camera (x right, y down, z ahead), or a file
         scale       what integer depth files or arrays are divided by: 1000 for millimetres, 256 for KITTI
@@ -103,6 +106,8 @@ class DepthCompleter:
         depth_intrinsics  of a depth camera that is not the colour camera, as `intrinsics`
         depth_to_image    4×4: its coordinates → those of the colour camera, metres
         keep_measured     measured pixels come back as they were; None: as `how` says
+        fisheye           degrees that the fisheye lens of the camera file sees: all of them are completed, as
+                          ranges in the picture's own pixels; None: the picture is undistorted
         """
         if (cloud is None) == (sparse is None):
             raise InputError("measurements are needed: sparse depth, or a cloud, and not both")
@@ -110,11 +115,11 @@ class DepthCompleter:
             sigma=sigma, confidence=confidence, intrinsics=depth_intrinsics, to_image=depth_to_image
         )
         if cloud is None:
-            inputs = frame_inputs(image, sparse, intrinsics, scale, sensor, prior)
+            inputs = frame_inputs(image, sparse, intrinsics, scale, sensor, prior, fisheye)
         elif sensor != DepthSensor():
             raise InputError("sigma, confidence and a depth camera belong to sparse depth, not to a cloud")
         else:
-            inputs = cloud_inputs(image, cloud, intrinsics, transform, prior)
+            inputs = cloud_inputs(image, cloud, intrinsics, transform, prior, fisheye)
         return self.complete(inputs, sigmas=sigmas, keep_measured=keep_measured)
 
     def complete(

@@ -49,6 +49,8 @@ class Instructions:
             raise InputError("--prior is for one machine and frames in its folders: leave out --distributed")
         if self.sensor.reconstruction is not None:
             raise InputError("a COLMAP project is completed on one machine: leave out --distributed")
+        if self.sensor.wide:
+            raise InputError("panoramas and --fisheye are completed on one machine: leave out --distributed")
         if self.how.stream:
             raise InputError("--stream takes frames one after the other, on one machine: leave it out")
 

@@ -13,10 +13,11 @@ import torch
 from torch import Tensor
 
 from gbpn.camera.pinhole import points
+from gbpn.camera.wide import Fisheye, Panorama, WideCamera
 from gbpn.errors import InputError
 from gbpn.sensors.projection import NEAREST, nearest_values, remove_see_through
 
-__all__ = ["reprojected"]
+__all__ = ["ranges_in_picture", "reprojected"]
 
 _STEP = 0.05
 """Relative depth by which a point must lie behind another's square to be occluded."""
@@ -54,6 +55,48 @@ def reprojected(
         raise InputError(
             f"none of the {int(there.sum())} depth pixels falls into the {size[1]}×{size[0]} picture: check "
             "the depth camera's intrinsics and its pose (depth camera to colour camera, metres)"
+        )
+    return kept, torch.where(kept > 0, maps[1:], 0.0)
+
+
+def ranges_in_picture(
+    depth: Tensor,
+    others: Tensor,
+    own: Panorama | Tensor,
+    to_image: Tensor,
+    camera: WideCamera | Tensor,
+    size: tuple[int, int],
+) -> tuple[Tensor, Tensor]:
+    """As `reprojected`, where either is a wide camera; its maps hold ranges, those of a pinhole z.
+
+    own     of the map [1, h, w]
+    camera  of the picture, whose `size` is (H, W)
+    """
+    height, width = depth.shape[1:]
+    rows, columns = np.nonzero(depth[0].numpy() > 0)
+    values = np.concatenate([depth.numpy(), others.numpy()])[:, rows, columns]
+    if isinstance(own, Panorama):
+        towards = own.directions(height, width)[rows, columns]
+    else:
+        pixels = np.stack([columns, rows, np.ones_like(rows)], axis=-1)
+        towards = pixels @ np.linalg.inv(own.double().numpy()).T
+    matrix = to_image.double().numpy()
+    moved = (towards * values[0, :, None]) @ matrix[:3, :3].T + matrix[:3, 3]  # [N, 3]
+    if isinstance(camera, Panorama | Fisheye):
+        far = np.linalg.norm(moved, axis=-1)
+        x, y = camera.pixels(moved, *size)
+    else:
+        far = moved[:, 2]
+        with np.errstate(all="ignore"):
+            pixel = moved @ camera.double().numpy().T / np.where(far > NEAREST, far, np.nan)[:, None]
+        x, y = pixel[:, 0], pixel[:, 1]
+    maps = torch.from_numpy(nearest_values(x, y, far, np.concatenate([far[None], values[1:]]), *size))
+    still = np.array_equal(matrix[:3, 3], np.zeros(3))
+    kept = maps[:1] if still else remove_see_through(maps[:1])
+    if not bool((kept > 0).any()):
+        raise InputError(
+            f"none of the {len(rows)} depth pixels falls into the {size[1]}×{size[0]} picture: check the "
+            "depth camera and its pose (depth camera to colour camera, metres)"
         )
     return kept, torch.where(kept > 0, maps[1:], 0.0)
 
