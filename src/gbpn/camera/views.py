@@ -124,7 +124,7 @@ def _rings(density: float) -> Iterator[list[PinholeView]]:
 def _cut(view: PinholeView, camera: WideCamera, height: int, width: int) -> PinholeView:
     """The smallest part of the square with all that the camera sees, not narrower than a network takes."""
     sees = inside(*camera.pixels(view.directions(), height, width), height, width)
-    (top, rows), (left, columns) = (_extent(sees.any(axis=axis), view.side) for axis in (1, 0))
+    (top, rows), (left, columns) = (_extent(np.asarray(sees.any(axis=axis)), view.side) for axis in (1, 0))
     return PinholeView(
         yaw=view.yaw,
         pitch=view.pitch,

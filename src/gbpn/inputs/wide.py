@@ -46,7 +46,7 @@ def wide_camera(
         return (intrinsics, None) if isinstance(intrinsics, Fisheye) else (None, None)
     if isinstance(intrinsics, str | os.PathLike):
         path = Path(image) if isinstance(image, str | os.PathLike) else None
-        intrinsics = read_camera(intrinsics, number=number, image=path)
+        intrinsics = read_camera(Path(intrinsics), number=number, image=path)
     if not isinstance(intrinsics, CameraFile) or intrinsics.lens is None:
         raise InputError(
             f"a fisheye field of {fisheye:g}° wants a camera file with an equidistant lens as intrinsics; "

@@ -327,14 +327,14 @@ _MAP = replace(
     dataset_options=_ROOMS,
     augmentation_options={"points": (1, 10), "others": 0.0, "corrupted": 0.0, "native": 0.3},
     sizes=((0.0, 128, 160), (0.75, 192, 256)),
-    steps=7_000,
+    steps=4_000,
     batch=4,
     peak_rate=1.5e-3,
     encoder_rate=0.5,
     end_rate=0.02,
-    average_decay=0.995,
-    average_from=5_700,
-    validate_every=2_000,
+    average_decay=0.99,
+    average_from=3_200,
+    validate_every=1_000,
     checkpoint_every=100,
 )
 """Encoder, decoder and the depth-like map, from ImageNet: exact depth, no measurements, no inference."""
@@ -358,9 +358,8 @@ _MEASURED = replace(
 _ROOM_FIELD = replace(
     _MEASURED,
     sizes=((0.0, 128, 160), (0.8, 192, 256)),
-    steps=6_500,
-    average_from=5_400,
-    validate_every=2_000,
+    steps=5_000,
+    average_from=4_100,
 )
 """Heads on the decoder that the map has taught: edges, learned edges and trust, with inference. The map goes
 on learning surfaces, so that it stays one."""
@@ -374,10 +373,9 @@ _ROOM_SECOND = replace(
     alpha2=30.0,
     augmentation_options={**_ROOM_SENSORS, "native": 0.8},
     sizes=((0.0, 128, 160), (0.8, 192, 256)),
-    steps=2_400,
+    steps=2_000,
     peak_rate=1e-3,
-    average_from=1_950,
-    validate_every=1_200,
+    average_from=1_600,
 )
 """A second stage that sees depth; the first one stays and is only computed forward."""
 
