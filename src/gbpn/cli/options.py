@@ -41,6 +41,7 @@ __all__ = [
     "Points",
     "Prior",
     "Rectified",
+    "RefineExtrinsics",
     "Rerun",
     "RetryFailed",
     "Scale",
