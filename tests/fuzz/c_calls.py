@@ -62,9 +62,9 @@ def _shapes(rng: np.random.Generator) -> tuple[dict[str, tuple[int, ...]], dict[
     times = iterations if times > 1 else 1
     edges, learned, size = int(rng.choice((1, 3))), int(rng.integers(1, 4)), (height, width)
     pair = ("information", "precision")
-    messages = {f"messages_local_{kind}": (batch, 8, *size) for kind in pair}
+    messages: dict[str, tuple[int, ...]] = {f"messages_local_{kind}": (batch, 8, *size) for kind in pair}
     messages |= {f"messages_nonlocal_{kind}": (batch, 1, *size) for kind in pair}
-    read = {f"unary_{kind}": (batch, 1, *size) for kind in pair} | messages
+    read: dict[str, tuple[int, ...]] = {f"unary_{kind}": (batch, 1, *size) for kind in pair} | messages
     read |= {f"local_{name}": (batch, times, 4, edges, *size) for name in ("weight", "difference")}
     read["local_damping"] = (batch, times, *size)
     if rng.random() < 0.7:

@@ -214,9 +214,12 @@ def _infer_stepwise(
     snapshots: list[Snapshot] = []
     again = backward == "recompute" and not record and torch.is_grad_enabled()
 
+    def belief_of(sent: Messages) -> Gaussian:
+        return sent.belief(unary, reweighting, in_order=name != "triton")
+
     def snapshot(t: int, part: str, local: Gaussian, far: Gaussian) -> None:
         if record:
-            belief = Messages(local, far).belief(unary, reweighting)
+            belief = belief_of(Messages(local, far))
             snapshots.append(Snapshot(iteration=t, part=part, belief=belief))
 
     edges = mrf.local
@@ -224,12 +227,12 @@ def _infer_stepwise(
 
     def iteration(t: int, *parts: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         local, far = Gaussian(*parts[:2]), Gaussian(*parts[2:])
-        base = Messages(Gaussian.identity_like(local.precision), far).belief(unary, reweighting)
+        base = belief_of(Messages(Gaussian.identity_like(local.precision), far))
         for direction in range(4):
             local = _sweep(operators, base, local, edges, t, direction, reweighting, scheme)
             snapshot(t, DIRECTIONS[direction], local, far)
         if (learned := mrf.nonlocal_) is not None and nonlocal_steps:
-            base = Messages(local, Gaussian.identity_like(far.precision)).belief(unary, reweighting)
+            base = belief_of(Messages(local, Gaussian.identity_like(far.precision)))
             far = _parallel(operators, base, far, learned, t, nonlocal_steps, reweighting, scheme)
             snapshot(t, "nonlocal", local, far)
         return local.information, local.precision, far.information, far.precision
@@ -242,7 +245,7 @@ def _infer_stepwise(
             parts = iteration(t, *parts)
     state = Messages(Gaussian(*parts[:2]), Gaussian(*parts[2:]))
     return Inference(
-        belief=state.belief(unary, reweighting),
+        belief=belief_of(state),
         messages=state,
         iterations=iterations,
         backend=name,

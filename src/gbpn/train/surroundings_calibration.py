@@ -178,7 +178,7 @@ def _fitted(pixels: _Pixels) -> tuple[tuple[float, ...], ...]:
         loss = torch.maximum(LEVEL * beyond, (LEVEL - 1) * beyond).mean()
         loss = loss + _SHRINKING * factor.square().mean()
         optimiser.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss.backward()
         optimiser.step()
         plan.step()
     parts = [middle, scale]
